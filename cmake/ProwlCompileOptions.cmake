@@ -1,0 +1,13 @@
+# Flags of the project's own targets. Linked privately, so that none reaches a user's code.
+add_library(prowl_compile_options INTERFACE)
+target_compile_options(prowl_compile_options INTERFACE -Wall -Wextra -Wshadow -Wpedantic)
+if(PROWL_WERROR)
+  target_compile_options(prowl_compile_options INTERFACE -Werror)
+endif()
+if(PROWL_NATIVE)
+  target_compile_options(prowl_compile_options INTERFACE -march=native)
+endif()
+if(PROWL_SANITIZE)
+  target_compile_options(prowl_compile_options INTERFACE -fsanitize=${PROWL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(prowl_compile_options INTERFACE -fsanitize=${PROWL_SANITIZE})
+endif()

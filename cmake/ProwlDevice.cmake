@@ -1,0 +1,1 @@
+# Compiles every device translation unit for Hopper with nvcc: shows that the device code compiles where no GPU is.

@@ -1,0 +1,5 @@
+#include <prowl/linalg/blas.hpp>
+
+#include <gtest/gtest.h>
+
+TEST(Blas, placeholder) {}
