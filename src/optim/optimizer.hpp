@@ -1,0 +1,68 @@
+/// AdamW, Muon and Periodic Row-wise Muon on sharded parameters.
+#pragma once
+
+#include <prowl/optim/options.hpp>
+#include <prowl/placement/bucket.hpp>
+#include <prowl/store/store.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace prowl {
+
+class MatrixUpdate;
+
+/// Holds the optimizer's state for the parameters of a store and updates their weights from their gradients.
+///
+/// Step t (from 0): momentum M <- mu M + (1 - mu) G; on refresh steps, t mod K = 0, D = NS5 of the whole momentum, gathered
+/// in buckets; on others D = gamma RowNorm on the shards; W <- (1 - eta lambda) W - eta s(W) D. All other parameters by
+/// AdamW. See options.hpp for the branches. Collective calls: construction and `step`.
+class Optimizer {
+public:
+  Optimizer(Execution const& exec, Store& store, OptimizerOptions const& options);
+  ~Optimizer();
+
+  struct Report {
+    bool skipped = false;      ///< a gradient was not finite, and the options say skip
+    double gradient_norm = 0;  ///< of the whole gradient, before clipping
+    std::string nonfinite;     ///< the first parameter with a gradient that is not finite
+  };
+
+  /// One step with the store's gradients; `rate_factor` multiplies every rate. A gradient that is not finite changes no
+  /// weight and no state on any rank: throws Error naming the parameter, or counts a skipped step.
+  Report step(double rate_factor);
+
+  /// t: steps taken, skipped ones included.
+  std::int64_t steps() const { return step_; }
+  std::int64_t skipped() const { return skipped_; }
+  void restore_counters(std::int64_t steps, std::int64_t skipped);
+
+  std::vector<Route> const& routes() const { return routes_; }
+
+  /// One array of the state of a parameter, this rank's shard.
+  struct StateArray {
+    std::string kind; ///< "momentum", "exp_avg" or "exp_avg_sq"
+    std::size_t parameter;
+    Matrix<float> shard; ///< local rows x columns
+  };
+  std::vector<StateArray> state() const;
+
+  std::int64_t bytes() const;
+
+private:
+  Report check_gradients();
+  void update_adamw(double rate_factor);
+
+  Execution exec_;
+  Store& store_;
+  OptimizerOptions options_;
+  std::vector<Route> routes_;
+  std::vector<std::int64_t> state_offsets_; ///< of each AdamW parameter in the moments
+  Vector<float> exp_avg_, exp_avg_sq_;
+  std::unique_ptr<MatrixUpdate> matrices_;
+  std::int64_t step_ = 0, skipped_ = 0;
+};
+
+} // namespace prowl

@@ -1,0 +1,93 @@
+/// What an optimizer does to which parameter.
+///
+/// Formulas: "Scaling Muon for Diffusion Transformers", arXiv:2608.20818, sections 3.1 to 3.3.
+#pragma once
+
+#include <prowl/placement/parameter.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace prowl {
+
+/// s(W) of an m x n matrix, with torch's names: sqrt(max(1, m/n)); 0.2 sqrt(max(m, n)); 1.
+enum class AdjustRate { original, match_rms_adamw, none };
+
+/// The branches of the update of a matrix.
+enum class Direction {
+  periodic,          ///< NS5 where t mod K = 0, gamma RowNorm elsewhere; K = 1 is vanilla Muon
+  row_norm,          ///< RowNorm at every step, no gamma
+  scalar_controlled, ///< periodic with gamma on both branches
+};
+
+/// The system variants of the paper's table 3b; each has what the one before has.
+enum class System {
+  naive,            ///< gathers the whole momentum at every step, a matrix at a time
+  sharded_row_norm, ///< RowNorm on shards; gathers only to refresh
+  buckets,          ///< one gather a bucket
+  overlap,          ///< the next bucket is gathered under NS5
+};
+
+/// Bytes of a momentum element in a gather. bfloat16 rounds what NS5 sees; the momentum itself stays float32.
+enum class Wire { float32, bfloat16 };
+
+enum class Rule { adamw, muon };
+
+struct MuonOptions {
+  double rate = 2e-2;
+  double decay = 0.01;   ///< lambda; W <- (1 - rate lambda) W
+  double momentum = 0.95; ///< mu, in [0, 1)
+  bool nesterov = false;
+  Direction direction = Direction::periodic;
+  std::int64_t period = 3; ///< K, at least 1
+  double gamma = 0.15;     ///< above 0
+  AdjustRate adjust_rate = AdjustRate::original;
+};
+
+struct AdamWOptions {
+  double rate = 1e-4;
+  double decay = 0.01;
+  double beta1 = 0.9, beta2 = 0.95;
+  double epsilon = 1e-8;
+};
+
+/// Overrides for the parameters whose names match; the first matching group counts.
+struct ParameterGroup {
+  std::string pattern; ///< glob over the whole name: * any characters, ? one
+  std::optional<Rule> rule;
+  std::optional<double> rate, decay, momentum, gamma;
+  std::optional<std::int64_t> period;
+};
+
+struct OptimizerOptions {
+  bool adamw_only = false; ///< the baseline: AdamW on everything
+  MuonOptions muon;
+  AdamWOptions adamw;
+  std::vector<ParameterGroup> groups;
+  double clip = 0; ///< largest norm of the whole gradient; 0: no clipping
+  bool skip_nonfinite = false; ///< skip and count a step with a NaN or infinite gradient, instead of failing
+  System system = System::overlap;
+  Wire wire = Wire::float32;
+  std::int64_t bucket_bytes = std::int64_t{256} << 20; ///< cap of a gathered, padded bucket
+};
+
+/// The options of one parameter, after routing.
+struct Route {
+  Rule rule;
+  MuonOptions muon;
+  AdamWOptions adamw;
+};
+
+/// Two-dimensional parameters of transformer blocks (a name with `blocks.N` or `layers.N`) go to Muon, all others to
+/// AdamW, unless a group says otherwise. Throws Error naming the parameter or the group and the value: K < 1, gamma <= 0,
+/// mu outside [0, 1), a Muon route on a parameter that is not two-dimensional, a pattern that matches nothing.
+std::vector<Route> route(std::vector<Parameter> const& parameters, OptimizerOptions const& options);
+
+/// s(W).
+double rate_scale(AdjustRate adjust, std::int64_t rows, std::int64_t columns);
+
+bool matches_glob(std::string const& pattern, std::string const& name);
+
+} // namespace prowl
