@@ -1,0 +1,81 @@
+#include <prowl/kernels/newton_schulz.hpp>
+
+#include <prowl/kernels/detail/elementwise.hpp>
+#include <prowl/kernels/reductions.hpp>
+#include <prowl/linalg/blas.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace prowl {
+
+namespace {
+
+constexpr float a = 3.4445f, b = -4.7750f, c = 2.0315f;
+
+// target <- factor source. The factor is a double: 1 / norm need not be a float where every element is one.
+void scaled_copy(Execution const& exec, double factor, Vector<float const> const& source,
+                 Vector<float> const& target) {
+  auto const from = source.data();
+  auto const to = target.data();
+  detail::elementwise(
+      "prowl::newton_schulz_normalise", exec, source.size(),
+      KOKKOS_LAMBDA(std::int64_t i) { to[i] = float(factor * double(from[i])); });
+}
+
+// P <- a I + b A + P, where P holds c A^2. The term a X of the iteration so becomes part of the product P X.
+void complete_polynomial(Execution const& exec, Matrix<float const> const& gram,
+                         Matrix<float> const& polynomial) {
+  auto const n = std::int64_t(gram.extent(0));
+  auto const from = gram.data();
+  auto const to = polynomial.data();
+  float const linear = b, constant = a;
+  detail::elementwise(
+      "prowl::newton_schulz_linear", exec, n * n,
+      KOKKOS_LAMBDA(std::int64_t i) { to[i] += linear * from[i]; });
+  detail::elementwise(
+      "prowl::newton_schulz_constant", exec, n,
+      KOKKOS_LAMBDA(std::int64_t i) { to[i * (n + 1)] += constant; });
+}
+
+} // namespace
+
+std::int64_t newton_schulz_workspace(std::int64_t rows, std::int64_t columns) {
+  auto const r = std::min(rows, columns);
+  return rows * columns + 2 * r * r;
+}
+
+double newton_schulz_flop(std::int64_t rows, std::int64_t columns) {
+  auto const r = double(std::min(rows, columns)), n = double(std::max(rows, columns));
+  return 20 * r * r * n + 10 * r * r * r;
+}
+
+void newton_schulz(Execution const& exec, Matrix<float> const& x, Vector<float> const& workspace) {
+  auto const rows = std::int64_t(x.extent(0)), columns = std::int64_t(x.extent(1));
+  if (rows == 0 || columns == 0) return;
+  if (std::int64_t(workspace.size()) < newton_schulz_workspace(rows, columns))
+    throw Error("newton_schulz: the workspace has {} elements, {} x {} needs {}", workspace.size(), rows,
+                columns, newton_schulz_workspace(rows, columns));
+  bool const tall = rows > columns;
+  auto const r = std::min(rows, columns);
+  auto const gram = as_matrix(slice(workspace, 0, r * r), r, r);
+  auto const polynomial = as_matrix(slice(workspace, r * r, r * r), r, r);
+  auto const other = as_matrix(slice(workspace, 2 * r * r, rows * columns), rows, columns);
+
+  double const norm = std::sqrt(sum_squares(exec, as_vector(x)));
+  // An odd number of iterations between two buffers: starting in the other one, the result ends in x.
+  scaled_copy(exec, 1 / std::max(norm, 1e-7), as_vector(x), as_vector(other));
+  auto from = other, to = x;
+  for (int iteration = 0; iteration < 5; ++iteration) {
+    syrk(exec, tall ? Op::transpose : Op::none, 1.0f, from, 0.0f, gram);
+    syrk(exec, Op::none, c, gram, 0.0f, polynomial);
+    complete_polynomial(exec, gram, polynomial);
+    if (tall)
+      gemm(exec, Op::none, Op::none, 1.0f, from, polynomial, 0.0f, to);
+    else
+      gemm(exec, Op::none, Op::none, 1.0f, polynomial, from, 0.0f, to);
+    std::swap(from, to);
+  }
+}
+
+} // namespace prowl
