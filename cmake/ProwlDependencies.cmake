@@ -9,7 +9,7 @@ macro(prowl_need found what package variable)
       set(prowl_NOT_FOUND_MESSAGE "${prowl_missing}")
       return()
     endif()
-    message(FATAL_ERROR "${prowl_missing}")
+    message(FATAL_ERROR " ${prowl_missing}") # the space keeps CMake from breaking the line
   endif()
 endmacro()
 
