@@ -1,0 +1,33 @@
+# Run by ctest (test/install/CMakeLists.txt). The prefix is new each time, and moved after the install: the package may
+# not depend on where it was installed, nor on the build tree.
+file(REMOVE_RECURSE ${WORK})
+file(MAKE_DIRECTORY ${WORK})
+
+function(step)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "exit status ${status}: ${command}")
+  endif()
+endfunction()
+
+step(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/first)
+file(RENAME ${WORK}/first ${WORK}/prefix)
+file(GLOB_RECURSE cmake_files ${WORK}/prefix/*.cmake)
+foreach(cmake_file IN LISTS cmake_files)
+  file(STRINGS ${cmake_file} leaks REGEX "${BUILD}/(src|apps|include)")
+  if(leaks)
+    message(FATAL_ERROR "${cmake_file} names the build tree: ${leaks}")
+  endif()
+endforeach()
+set(configure ${CMAKE_COMMAND} -S ${SOURCE} -B ${WORK}/build -G ${GENERATOR} -DCMAKE_BUILD_TYPE=${CONFIG}
+  -DCMAKE_C_COMPILER=${C} -DCMAKE_CXX_COMPILER=${CXX} -Dprowl_ROOT=${WORK}/prefix)
+if(FLAGS)
+  list(APPEND configure -DCMAKE_CXX_FLAGS=${FLAGS} -DCMAKE_C_FLAGS=${FLAGS})
+endif()
+if(PREFIX_PATH)
+  list(APPEND configure "-DCMAKE_PREFIX_PATH=${PREFIX_PATH}")
+endif()
+step(${configure})
+step(${CMAKE_COMMAND} --build ${WORK}/build)
+step(${WORK}/build/outside)
