@@ -1,4 +1,5 @@
-// The main of every test program: GoogleTest inside Prowl's runtime; the exit status is the worst of all ranks.
+// The main of every test program: GoogleTest inside Prowl's runtime; the exit status is the worst of all
+// ranks.
 #include <prowl/comm/runtime.hpp>
 
 #include <gtest/gtest.h>

@@ -12,9 +12,12 @@ namespace {
 
 template <class T>
 MPI_Datatype mpi_type() {
-  if constexpr (std::is_same_v<T, float>) return MPI_FLOAT;
-  else if constexpr (std::is_same_v<T, double>) return MPI_DOUBLE;
-  else return MPI_UINT16_T;
+  if constexpr (std::is_same_v<T, float>)
+    return MPI_FLOAT;
+  else if constexpr (std::is_same_v<T, double>)
+    return MPI_DOUBLE;
+  else
+    return MPI_UINT16_T;
 }
 
 int count(std::size_t n) {
@@ -26,7 +29,8 @@ int count(std::size_t n) {
 template <class T>
 using HostVector = Kokkos::View<T*, Kokkos::LayoutRight, HostMemory>;
 
-/// The vector where MPI can read and write it: itself, or a host copy. One that MPI only writes need not be filled.
+/// The vector where MPI can read and write it: itself, or a host copy. One that MPI only writes need not be
+/// filled.
 template <class T>
 HostVector<T> reachable(Vector<T> const& v, bool filled) {
   if constexpr (host_accessible) {
@@ -55,7 +59,8 @@ struct Call {
 template <class Start>
 Request start(Ledger* ledger, Call const& call, Start const& begin, std::function<void()> finish) {
   auto pending = std::make_shared<detail::PendingCollective>();
-  pending->label = fmt::format("{} {} {:.1f} KiB", name(call.purpose), name(call.kind), double(call.payload) / 1024);
+  pending->label =
+      fmt::format("{} {} {:.1f} KiB", name(call.purpose), name(call.kind), double(call.payload) / 1024);
   pending->begin = trace::now();
   pending->finish = std::move(finish);
   detail::check_mpi(begin(&pending->request), name(call.kind));
@@ -137,7 +142,8 @@ Request Communicator::all_reduce(Execution const& exec, Vector<T> const& values,
 }
 
 template <class T>
-Request Communicator::broadcast(Execution const& exec, Vector<T> const& values, int root, Purpose purpose) const {
+Request Communicator::broadcast(Execution const& exec, Vector<T> const& values, int root,
+                                Purpose purpose) const {
   int const n = count(values.size());
   exec.fence(); // the kernels that fill `values`
   auto const host = reachable(values, rank_ == root);
@@ -148,8 +154,8 @@ Request Communicator::broadcast(Execution const& exec, Vector<T> const& values, 
 }
 
 template <class T>
-Request Communicator::reduce(Execution const& exec, Vector<T> const& sent, Vector<T> const& received, int root,
-                             Purpose purpose) const {
+Request Communicator::reduce(Execution const& exec, Vector<T> const& sent, Vector<T> const& received,
+                             int root, Purpose purpose) const {
   if (rank_ == root && received.size() != sent.size())
     throw Error("reduce: {} elements into {}", sent.size(), received.size());
   int const n = count(sent.size());
@@ -169,7 +175,8 @@ void Communicator::sum(std::span<double> values, Purpose purpose) const {
   if (ledger_)
     ledger_->record(Collective::all_reduce, purpose, size_, std::int64_t(values.size() * sizeof(double)));
   detail::check_mpi(
-      MPI_Allreduce(MPI_IN_PLACE, values.data(), count(values.size()), MPI_DOUBLE, MPI_SUM, *comm_), "all_reduce");
+      MPI_Allreduce(MPI_IN_PLACE, values.data(), count(values.size()), MPI_DOUBLE, MPI_SUM, *comm_),
+      "all_reduce");
 }
 
 double Communicator::sum(double value, Purpose purpose) const {
@@ -184,16 +191,16 @@ double Communicator::max(double value) const {
 
 void Communicator::barrier() const { detail::check_mpi(MPI_Barrier(*comm_), "barrier"); }
 
-#define PROWL_INSTANTIATE_MOVE(T)                                                                              \
-  template Request Communicator::all_gather<T>(Execution const&, Vector<T> const&, Vector<T> const&, Purpose)  \
-      const;                                                                                                   \
+#define PROWL_INSTANTIATE_MOVE(T)                                                                            \
+  template Request Communicator::all_gather<T>(Execution const&, Vector<T> const&, Vector<T> const&,         \
+                                               Purpose) const;                                               \
   template Request Communicator::broadcast<T>(Execution const&, Vector<T> const&, int, Purpose) const;
-#define PROWL_INSTANTIATE_SUM(T)                                                                               \
-  template Request Communicator::reduce_scatter<T>(Execution const&, Vector<T> const&, Vector<T> const&,       \
-                                                   Purpose) const;                                             \
-  template Request Communicator::all_reduce<T>(Execution const&, Vector<T> const&, Purpose) const;             \
-  template Request Communicator::reduce<T>(Execution const&, Vector<T> const&, Vector<T> const&, int, Purpose) \
-      const;
+#define PROWL_INSTANTIATE_SUM(T)                                                                             \
+  template Request Communicator::reduce_scatter<T>(Execution const&, Vector<T> const&, Vector<T> const&,     \
+                                                   Purpose) const;                                           \
+  template Request Communicator::all_reduce<T>(Execution const&, Vector<T> const&, Purpose) const;           \
+  template Request Communicator::reduce<T>(Execution const&, Vector<T> const&, Vector<T> const&, int,        \
+                                           Purpose) const;
 PROWL_INSTANTIATE_MOVE(float)
 PROWL_INSTANTIATE_MOVE(double)
 PROWL_INSTANTIATE_MOVE(bfloat16)

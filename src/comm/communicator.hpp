@@ -15,12 +15,14 @@ namespace prowl {
 
 /// A group of ranks. Copies share the group. Each member must call the same collectives in the same order.
 ///
-/// Asynchronous calls take T = float, double, bfloat16 (moved, never summed), return at once, and progress while the host
-/// computes. They first wait for `exec`, whose kernels fill the buffers; buffers that MPI cannot reach go through the
-/// host. Sizes that do not fit together, or over 2^31 elements a rank, throw Error.
+/// Asynchronous calls take T = float, double, bfloat16 (moved, never summed), return at once, and progress
+/// while the host computes. They first wait for `exec`, whose kernels fill the buffers; buffers that MPI
+/// cannot reach go through the host. Sizes that do not fit together, or over 2^31 elements a rank, throw
+/// Error.
 class Communicator {
 public:
-  /// Duplicates `comm`. Calls are counted in `ledger`, which must outlive the communicator, where there is one.
+  /// Duplicates `comm`. Calls are counted in `ledger`, which must outlive the communicator, where there is
+  /// one.
   explicit Communicator(MPI_Comm comm, Ledger* ledger = nullptr);
 
   int rank() const { return rank_; }
@@ -32,7 +34,8 @@ public:
 
   /// received (p n) = every rank's sent (n), in rank order.
   template <class T>
-  Request all_gather(Execution const& exec, Vector<T> const& sent, Vector<T> const& received, Purpose purpose) const;
+  Request all_gather(Execution const& exec, Vector<T> const& sent, Vector<T> const& received,
+                     Purpose purpose) const;
 
   /// received (n) = this rank's part of the sum of all ranks' sent (p n).
   template <class T>

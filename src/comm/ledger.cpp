@@ -4,21 +4,30 @@ namespace prowl {
 
 char const* name(Collective kind) {
   switch (kind) {
-  case Collective::all_gather: return "all_gather";
-  case Collective::reduce_scatter: return "reduce_scatter";
-  case Collective::all_reduce: return "all_reduce";
-  case Collective::broadcast: return "broadcast";
-  case Collective::reduce: return "reduce";
+  case Collective::all_gather:
+    return "all_gather";
+  case Collective::reduce_scatter:
+    return "reduce_scatter";
+  case Collective::all_reduce:
+    return "all_reduce";
+  case Collective::broadcast:
+    return "broadcast";
+  case Collective::reduce:
+    return "reduce";
   }
   return "";
 }
 
 char const* name(Purpose purpose) {
   switch (purpose) {
-  case Purpose::forward: return "forward";
-  case Purpose::backward: return "backward";
-  case Purpose::optimizer: return "optimizer";
-  case Purpose::other: return "other";
+  case Purpose::forward:
+    return "forward";
+  case Purpose::backward:
+    return "backward";
+  case Purpose::optimizer:
+    return "optimizer";
+  case Purpose::other:
+    return "other";
   }
   return "";
 }

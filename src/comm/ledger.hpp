@@ -12,14 +12,17 @@ enum class Collective { all_gather, reduce_scatter, all_reduce, broadcast, reduc
 enum class Purpose { forward, backward, optimizer, other };
 
 inline constexpr std::array all_collectives = {Collective::all_gather, Collective::reduce_scatter,
-                                               Collective::all_reduce, Collective::broadcast, Collective::reduce};
-inline constexpr std::array all_purposes = {Purpose::forward, Purpose::backward, Purpose::optimizer, Purpose::other};
+                                               Collective::all_reduce, Collective::broadcast,
+                                               Collective::reduce};
+inline constexpr std::array all_purposes = {Purpose::forward, Purpose::backward, Purpose::optimizer,
+                                            Purpose::other};
 
 char const* name(Collective);
 char const* name(Purpose);
 
-/// Bytes that one rank of a group of p logically moves for a collective whose whole (gathered, reduced or broadcast)
-/// array has `payload` bytes: (p-1)/p of it, and twice that for an all-reduce (arXiv:2608.20818, section 3.3).
+/// Bytes that one rank of a group of p logically moves for a collective whose whole (gathered, reduced or
+/// broadcast) array has `payload` bytes: (p-1)/p of it, and twice that for an all-reduce (arXiv:2608.20818,
+/// section 3.3).
 double logical_bytes(Collective kind, int ranks, std::int64_t payload);
 
 class Ledger {

@@ -8,7 +8,8 @@ namespace {
 
 int shard_size(Communicator const& world, int replicate) {
   if (replicate < 1 || world.size() % replicate != 0)
-    throw Error("parallel.replicate = {}: expected a divisor of the number of ranks, {}", replicate, world.size());
+    throw Error("parallel.replicate = {}: expected a divisor of the number of ranks, {}", replicate,
+                world.size());
   return world.size() / replicate;
 }
 

@@ -5,7 +5,8 @@
 
 namespace prowl {
 
-/// G replicate x R shard ranks (hybrid sharding): ranks of one shard group are consecutive. A tensor axis is reserved.
+/// G replicate x R shard ranks (hybrid sharding): ranks of one shard group are consecutive. A tensor axis is
+/// reserved.
 class Mesh {
 public:
   /// Throws Error unless `replicate` divides the number of ranks.

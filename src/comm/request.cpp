@@ -108,11 +108,13 @@ Request& Request::operator=(Request&& other) noexcept {
 Request::~Request() {
   if (!pending_) return;
   if (std::uncaught_exceptions() > 0) {
-    // An error is on its way up: the buffers must outlive the collective, which may never end. The process is about to.
+    // An error is on its way up: the buffers must outlive the collective, which may never end. The process is
+    // about to.
     new std::shared_ptr<detail::PendingCollective>(std::move(pending_));
     return;
   }
-  std::fprintf(stderr, "prowl: the request of '%s' was dropped before it was waited for\n", pending_->label.c_str());
+  std::fprintf(stderr, "prowl: the request of '%s' was dropped before it was waited for\n",
+               pending_->label.c_str());
   std::terminate();
 }
 

@@ -9,8 +9,8 @@ namespace detail {
 struct PendingCollective;
 }
 
-/// Keeps the collective's buffers alive until it is complete. To drop one that was not waited for is an error of the
-/// program: it is reported and ends the process, since other ranks would otherwise wait for ever.
+/// Keeps the collective's buffers alive until it is complete. To drop one that was not waited for is an error
+/// of the program: it is reported and ends the process, since other ranks would otherwise wait for ever.
 class [[nodiscard]] Request {
 public:
   /// Complete.

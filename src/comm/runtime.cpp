@@ -22,14 +22,15 @@ namespace prowl {
 
 namespace {
 
-/// The name of an OpenBLAS kernel set for this processor, where OpenBLAS fell back to one from before AVX; else nullptr.
+/// The name of an OpenBLAS kernel set for this processor, where OpenBLAS fell back to one from before AVX;
+/// else nullptr.
 char const* better_blas_core() {
 #if defined(__x86_64__)
   if (!openblas_get_corename || std::getenv("OPENBLAS_CORETYPE")) return nullptr;
   if (std::string(openblas_get_corename()) != "Prescott") return nullptr;
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl"))
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
     return "SKYLAKEX";
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "HASWELL";
 #endif
@@ -60,8 +61,10 @@ bool all_ranks_failed() {
 
 void print_error(int rank, std::string const& message) {
   std::fflush(stdout);
-  if (rank < 0) std::fprintf(stderr, "error: %s\n", message.c_str());
-  else std::fprintf(stderr, "error (rank %d): %s\n", rank, message.c_str());
+  if (rank < 0)
+    std::fprintf(stderr, "error: %s\n", message.c_str());
+  else
+    std::fprintf(stderr, "error (rank %d): %s\n", rank, message.c_str());
   std::fflush(stderr);
 }
 
@@ -72,8 +75,10 @@ void report(int rank, std::string const& message) {
   std::string first = message;
   first.resize(std::size_t(length));
   MPI_Bcast(first.data(), length, MPI_CHAR, 0, MPI_COMM_WORLD);
-  if (rank == 0) print_error(-1, message);
-  else if (first != message) print_error(rank, message);
+  if (rank == 0)
+    print_error(-1, message);
+  else if (first != message)
+    print_error(rank, message);
 }
 
 } // namespace

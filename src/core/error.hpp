@@ -9,7 +9,8 @@
 
 namespace prowl {
 
-/// Carries one line that a user can act on: what was wrong (file, key or parameter, value) and what was expected.
+/// Carries one line that a user can act on: what was wrong (file, key or parameter, value) and what was
+/// expected.
 class Error : public std::runtime_error {
 public:
   explicit Error(std::string const& message) : std::runtime_error(message) {}

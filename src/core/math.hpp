@@ -1,4 +1,5 @@
-/// Mathematical functions for device code. Kokkos has its own since 3.7; before, the standard's are what its backends map.
+/// Mathematical functions for device code. Kokkos has its own since 3.7; before, the standard's are what its
+/// backends map.
 #pragma once
 
 #include <Kokkos_Core.hpp>

@@ -1,4 +1,5 @@
-/// Counter-based random numbers: a pure function of (seed, stream, index), so that no result depends on who computes it.
+/// Counter-based random numbers: a pure function of (seed, stream, index), so that no result depends on who
+/// computes it.
 ///
 /// Philox4x32-10 of Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 #pragma once

@@ -26,7 +26,9 @@ std::vector<Event> events;
 void enable(bool value) { on = value; }
 bool enabled() { return on.load(std::memory_order_relaxed); }
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 void record(Track track, std::string name, double begin, double end) {
   if (!enabled()) return;
@@ -36,14 +38,15 @@ void record(Track track, std::string name, double begin, double end) {
 
 std::string json(int process) {
   std::lock_guard const lock(mutex);
-  std::string text = fmt::format(
-      R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"rank {0}"}}}},)"
-      R"({{"ph":"M","name":"thread_name","pid":{0},"tid":0,"args":{{"name":"compute"}}}},)"
-      R"({{"ph":"M","name":"thread_name","pid":{0},"tid":1,"args":{{"name":"communication"}}}})",
-      process);
+  std::string text =
+      fmt::format(R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"rank {0}"}}}},)"
+                  R"({{"ph":"M","name":"thread_name","pid":{0},"tid":0,"args":{{"name":"compute"}}}},)"
+                  R"({{"ph":"M","name":"thread_name","pid":{0},"tid":1,"args":{{"name":"communication"}}}})",
+                  process);
   for (auto const& e : events)
-    text += fmt::format(",\n" R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})", e.name, process,
-                        int(e.track), e.begin * 1e6, (e.end - e.begin) * 1e6);
+    text += fmt::format(",\n"
+                        R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})",
+                        e.name, process, int(e.track), e.begin * 1e6, (e.end - e.begin) * 1e6);
   return text;
 }
 

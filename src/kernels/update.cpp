@@ -15,4 +15,11 @@ void decayed_update(Execution const& exec, float rate, float decay, float scale,
       KOKKOS_LAMBDA(std::int64_t i) { weight[i] = keep * weight[i] - length * direction[i]; });
 }
 
+void add(Execution const& exec, Vector<float const> const& d, Vector<float> const& x) {
+  detail::require_size("add", "x", x.size(), d.size());
+  auto const from = d.data();
+  auto const to = x.data();
+  detail::elementwise("prowl::add", exec, d.size(), KOKKOS_LAMBDA(std::int64_t i) { to[i] += from[i]; });
+}
+
 } // namespace prowl

@@ -10,4 +10,7 @@ namespace prowl {
 void decayed_update(Execution const& exec, float rate, float decay, float scale, Vector<float const> const& d,
                     Vector<float> const& w);
 
+/// x <- x + d.
+void add(Execution const& exec, Vector<float const> const& d, Vector<float> const& x);
+
 } // namespace prowl

@@ -21,17 +21,18 @@ Extents extents(Op op, View const& v) {
   return op == Op::none ? Extents{rows, columns} : Extents{columns, rows};
 }
 
-// The host's BLAS where the host can reach the memory; declared for both types so that the templates below read once.
-#define PROWL_CBLAS(T, prefix)                                                                                 \
-  [[maybe_unused]] void host_gemm(Op op_a, Op op_b, int m, int n, int k, T alpha, T const* a, int lda,         \
-                                  T const* b, int ldb, T beta, T* c, int ldc) {                                \
-    cblas_##prefix##gemm(CblasRowMajor, op_a == Op::none ? CblasNoTrans : CblasTrans,                          \
-                         op_b == Op::none ? CblasNoTrans : CblasTrans, m, n, k, alpha, a, lda, b, ldb, beta,   \
-                         c, ldc);                                                                              \
-  }                                                                                                            \
-  void host_syrk(Op op, int n, int k, T alpha, T const* a, int lda, T beta, T* c, int ldc) {                   \
-    cblas_##prefix##syrk(CblasRowMajor, CblasUpper, op == Op::none ? CblasNoTrans : CblasTrans, n, k, alpha,   \
-                         a, lda, beta, c, ldc);                                                                \
+// The host's BLAS where the host can reach the memory; declared for both types so that the templates below
+// read once.
+#define PROWL_CBLAS(T, prefix)                                                                               \
+  [[maybe_unused]] void host_gemm(Op op_a, Op op_b, int m, int n, int k, T alpha, T const* a, int lda,       \
+                                  T const* b, int ldb, T beta, T* c, int ldc) {                              \
+    cblas_##prefix##gemm(CblasRowMajor, op_a == Op::none ? CblasNoTrans : CblasTrans,                        \
+                         op_b == Op::none ? CblasNoTrans : CblasTrans, m, n, k, alpha, a, lda, b, ldb, beta, \
+                         c, ldc);                                                                            \
+  }                                                                                                          \
+  void host_syrk(Op op, int n, int k, T alpha, T const* a, int lda, T beta, T* c, int ldc) {                 \
+    cblas_##prefix##syrk(CblasRowMajor, CblasUpper, op == Op::none ? CblasNoTrans : CblasTrans, n, k, alpha, \
+                         a, lda, beta, c, ldc);                                                              \
   }
 PROWL_CBLAS(float, s)
 PROWL_CBLAS(double, d)
@@ -80,11 +81,12 @@ template <class T>
 void gemm(Execution const& exec, Op op_a, Op op_b, T alpha, std::type_identity_t<Batch<T const>> const& a,
           std::type_identity_t<Batch<T const>> const& b, std::type_identity_t<T> beta, Batch<T> const& c) {
   if (a.extent(0) != c.extent(0) || b.extent(0) != c.extent(0))
-    throw Error("gemm: batches of {} and {} matrices for a result of {}", a.extent(0), b.extent(0), c.extent(0));
+    throw Error("gemm: batches of {} and {} matrices for a result of {}", a.extent(0), b.extent(0),
+                c.extent(0));
   auto const matrix = [](auto const& batch, std::size_t i) {
     using V = std::decay_t<decltype(batch)>;
-    return Matrix<typename V::value_type>(batch.data() + i * batch.extent(1) * batch.extent(2), batch.extent(1),
-                                          batch.extent(2));
+    return Matrix<typename V::value_type>(batch.data() + i * batch.extent(1) * batch.extent(2),
+                                          batch.extent(1), batch.extent(2));
   };
   for (std::size_t i = 0; i < c.extent(0); ++i)
     gemm<T>(exec, op_a, op_b, alpha, matrix(a, i), matrix(b, i), beta, matrix(c, i));
@@ -124,15 +126,15 @@ char const* gemm_backend() {
 #endif
 }
 
-#define PROWL_INSTANTIATE(T)                                                                                   \
-  template void gemm<T>(Execution const&, Op, Op, T, std::type_identity_t<Matrix<T const>> const&,             \
-                        std::type_identity_t<Matrix<T const>> const&, std::type_identity_t<T>,                 \
-                        Matrix<T> const&);                                                                     \
-  template void gemm<T>(Execution const&, Op, Op, T, std::type_identity_t<Batch<T const>> const&,              \
-                        std::type_identity_t<Batch<T const>> const&, std::type_identity_t<T>,                  \
-                        Batch<T> const&);                                                                      \
-  template void syrk<T>(Execution const&, Op, T, std::type_identity_t<Matrix<T const>> const&,                 \
-                        std::type_identity_t<T>, Matrix<T> const&);                                            \
+#define PROWL_INSTANTIATE(T)                                                                                 \
+  template void gemm<T>(Execution const&, Op, Op, T, std::type_identity_t<Matrix<T const>> const&,           \
+                        std::type_identity_t<Matrix<T const>> const&, std::type_identity_t<T>,               \
+                        Matrix<T> const&);                                                                   \
+  template void gemm<T>(Execution const&, Op, Op, T, std::type_identity_t<Batch<T const>> const&,            \
+                        std::type_identity_t<Batch<T const>> const&, std::type_identity_t<T>,                \
+                        Batch<T> const&);                                                                    \
+  template void syrk<T>(Execution const&, Op, T, std::type_identity_t<Matrix<T const>> const&,               \
+                        std::type_identity_t<T>, Matrix<T> const&);                                          \
   template double frobenius_norm<T>(Execution const&, Matrix<T> const&);
 PROWL_INSTANTIATE(float)
 PROWL_INSTANTIATE(double)

@@ -78,7 +78,8 @@ void MatrixUpdate::allocate() {
 
 std::int64_t MatrixUpdate::bytes() const {
   std::size_t elements =
-      momenta_.size() + scratch_.size() + full_.size() + workspace_.size() + column_sums_.size(), halves = 0;
+                  momenta_.size() + scratch_.size() + full_.size() + workspace_.size() + column_sums_.size(),
+              halves = 0;
   for (auto const& slot : slots_) {
     elements += slot.sent.size() + slot.received.size();
     halves += slot.sent_bf16.size() + slot.received_bf16.size();
@@ -88,8 +89,8 @@ std::int64_t MatrixUpdate::bytes() const {
 
 Matrix<float> MatrixUpdate::momentum(std::size_t parameter) const {
   auto const& layout = store_.layout();
-  return as_matrix(slice(momenta_, offsets_[parameter], layout.local_size(parameter)), layout.rows(parameter).size(),
-                   layout.parameters()[parameter].columns());
+  return as_matrix(slice(momenta_, offsets_[parameter], layout.local_size(parameter)),
+                   layout.rows(parameter).size(), layout.parameters()[parameter].columns());
 }
 
 std::vector<Bucket> const& MatrixUpdate::buckets(std::int64_t period) const {
@@ -110,7 +111,7 @@ void MatrixUpdate::update_momenta() {
   trace::Span const span("momentum");
   auto const& layout = store_.layout();
   for (auto i : matrices_)
-    momentum_update(exec_, float(routes_[i].muon.momentum),
+    prowl::momentum(exec_, float(routes_[i].muon.momentum),
                     slice(store_.gradients(), layout.offset(i), layout.local_size(i)),
                     slice(momenta_, offsets_[i], layout.local_size(i)));
 }
@@ -120,9 +121,10 @@ void MatrixUpdate::fed(std::size_t parameter, Vector<float> const& to) const {
   auto const size = layout.local_size(parameter);
   auto const m = slice(momenta_, offsets_[parameter], size);
   if (routes_[parameter].muon.nesterov)
-    nesterov(exec_, float(routes_[parameter].muon.momentum), slice(store_.gradients(), layout.offset(parameter), size),
-             m, to);
-  else Kokkos::deep_copy(exec_, to, m);
+    nesterov(exec_, float(routes_[parameter].muon.momentum),
+             slice(store_.gradients(), layout.offset(parameter), size), m, to);
+  else
+    Kokkos::deep_copy(exec_, to, m);
 }
 
 void MatrixUpdate::apply(std::size_t parameter, Vector<float> const& direction, double rate_factor) const {
@@ -130,8 +132,8 @@ void MatrixUpdate::apply(std::size_t parameter, Vector<float> const& direction, 
   auto const& p = layout.parameters()[parameter];
   auto const& o = routes_[parameter].muon;
   double const rate = o.rate * rate_factor;
-  decayed_update(exec_, float(rate), float(o.decay), float(rate_scale(o.adjust_rate, p.rows(), p.columns())), direction,
-                 slice(store_.weights(), layout.offset(parameter), layout.local_size(parameter)));
+  decayed_update(exec_, float(rate), float(o.decay), float(rate_scale(o.adjust_rate, p.rows(), p.columns())),
+                 direction, slice(store_.weights(), layout.offset(parameter), layout.local_size(parameter)));
 }
 
 void MatrixUpdate::launch(Bucket const& bucket, Slot& slot) {
@@ -152,8 +154,8 @@ void MatrixUpdate::launch(Bucket const& bucket, Slot& slot) {
   slot.request = options_.wire == Wire::bfloat16
                      ? shard.all_gather(exec_, slice(slot.sent_bf16, 0, bucket.part),
                                         slice(slot.received_bf16, 0, gathered), Purpose::optimizer)
-                     : shard.all_gather(exec_, slice(slot.sent, 0, bucket.part), slice(slot.received, 0, gathered),
-                                        Purpose::optimizer);
+                     : shard.all_gather(exec_, slice(slot.sent, 0, bucket.part),
+                                        slice(slot.received, 0, gathered), Purpose::optimizer);
 }
 
 /// The whole matrix of an entry, from the parts of all ranks.
@@ -165,13 +167,16 @@ void MatrixUpdate::rebuild(Bucket const& bucket, Bucket::Entry const& entry, Slo
     if (rows.size() == 0) break;
     auto const from = rank * bucket.part + entry.offset, size = rows.size() * p.columns();
     auto const to = slice(full_, rows.begin * p.columns(), size);
-    if (options_.wire == Wire::bfloat16) to_float(exec_, slice(slot.received_bf16, from, size), to);
-    else Kokkos::deep_copy(exec_, to, slice(slot.received, from, size));
+    if (options_.wire == Wire::bfloat16)
+      to_float(exec_, slice(slot.received_bf16, from, size), to);
+    else
+      Kokkos::deep_copy(exec_, to, slice(slot.received, from, size));
   }
 }
 
 /// With overlap one bucket ahead: wait for bucket l, launch l + 1, then compute on l.
-void MatrixUpdate::gather_and_update(std::vector<Bucket const*> const& buckets, std::int64_t t, double rate_factor) {
+void MatrixUpdate::gather_and_update(std::vector<Bucket const*> const& buckets, std::int64_t t,
+                                     double rate_factor) {
   auto const& layout = store_.layout();
   bool const ahead = options_.system == System::overlap;
   for (std::size_t l = 0; l < buckets.size(); ++l) {
@@ -193,7 +198,8 @@ void MatrixUpdate::gather_and_update(std::vector<Bucket const*> const& buckets, 
         trace::Span const span("NS5");
         newton_schulz(exec_, x, workspace_);
         exec_.fence(); // so that the span in the trace is the computation's
-        if (routes_[i].muon.direction == Direction::scalar_controlled) scale(exec_, float(routes_[i].muon.gamma), mine);
+        if (routes_[i].muon.direction == Direction::scalar_controlled)
+          scale(exec_, float(routes_[i].muon.gamma), mine);
       } else if (is_tall(p)) {
         auto const sums = slice(column_sums_, 0, p.columns());
         column_sum_squares(exec_, x, sums);
@@ -216,11 +222,13 @@ void MatrixUpdate::begin_row_norm(std::vector<std::size_t> const& parameters) {
     if (!is_tall(p)) continue;
     auto const u = slice(scratch_, 0, layout.local_size(i));
     fed(i, u);
-    column_sum_squares(exec_, as_matrix(u, layout.rows(i).size(), p.columns()), slice(column_sums_, offset, p.columns()));
+    column_sum_squares(exec_, as_matrix(u, layout.rows(i).size(), p.columns()),
+                       slice(column_sums_, offset, p.columns()));
     offset += p.columns();
   }
   if (offset > 0)
-    column_request_ = store_.mesh().shard().all_reduce(exec_, slice(column_sums_, 0, offset), Purpose::optimizer);
+    column_request_ =
+        store_.mesh().shard().all_reduce(exec_, slice(column_sums_, 0, offset), Purpose::optimizer);
 }
 
 /// Finishes the other matrices first, then, with the sums, the tall ones.
@@ -239,8 +247,10 @@ void MatrixUpdate::finish_row_norm(std::vector<std::size_t> const& parameters, d
       auto const d = slice(scratch_, 0, layout.local_size(i));
       auto const x = as_matrix(d, layout.rows(i).size(), p.columns());
       fed(i, d);
-      if (tall) column_norm_finish(exec_, row_norm_scale(i), slice(column_sums_, offset, p.columns()), x);
-      else row_norm(exec_, row_norm_scale(i), x);
+      if (tall)
+        column_norm_finish(exec_, row_norm_scale(i), slice(column_sums_, offset, p.columns()), x);
+      else
+        row_norm(exec_, row_norm_scale(i), x);
       if (tall) offset += p.columns();
       apply(i, d, rate_factor);
     }
@@ -255,7 +265,8 @@ void MatrixUpdate::step(std::int64_t t, double rate_factor, std::function<void()
     bool const gather = options_.system == System::naive || (group.period > 0 && t % group.period == 0);
     if (gather)
       for (auto const& bucket : group.buckets) buckets.push_back(&bucket);
-    else local.insert(local.end(), group.matrices.begin(), group.matrices.end());
+    else
+      local.insert(local.end(), group.matrices.begin(), group.matrices.end());
   }
   begin_row_norm(local);
   if (!buckets.empty() && options_.system == System::overlap) launch(*buckets[0], slots_[0]);

@@ -14,7 +14,8 @@ namespace prowl {
 /// Holds the momenta of all parameters with a Muon route, and the buffers of two buckets.
 class MatrixUpdate {
 public:
-  MatrixUpdate(Execution const& exec, Store& store, OptimizerOptions const& options, std::vector<Route> const& routes);
+  MatrixUpdate(Execution const& exec, Store& store, OptimizerOptions const& options,
+               std::vector<Route> const& routes);
 
   /// Step t. `meanwhile` is called once, when the first collective of the step is under way.
   void step(std::int64_t t, double rate_factor, std::function<void()> const& meanwhile);

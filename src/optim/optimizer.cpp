@@ -12,7 +12,8 @@ namespace prowl {
 
 Optimizer::Optimizer(Execution const& exec, Store& store, OptimizerOptions const& options)
     : exec_(exec), store_(store), options_(options), routes_(route(store.layout().parameters(), options)),
-      state_offsets_(routes_.size(), 0), matrices_(std::make_unique<MatrixUpdate>(exec, store, options, routes_)) {
+      state_offsets_(routes_.size(), 0),
+      matrices_(std::make_unique<MatrixUpdate>(exec, store, options, routes_)) {
   std::int64_t size = 0;
   for (std::size_t i = 0; i < routes_.size(); ++i)
     if (routes_[i].rule == Rule::adamw) {
@@ -25,7 +26,8 @@ Optimizer::Optimizer(Execution const& exec, Store& store, OptimizerOptions const
 
 Optimizer::~Optimizer() = default;
 
-/// The norm of the whole gradient, and the first parameter whose gradient is not finite, the same on all ranks.
+/// The norm of the whole gradient, and the first parameter whose gradient is not finite, the same on all
+/// ranks.
 Optimizer::Report Optimizer::check_gradients() {
   trace::Span const span("gradient norm");
   auto const& layout = store_.layout();
@@ -37,7 +39,8 @@ Optimizer::Report Optimizer::check_gradients() {
   double total = 0;
   for (std::size_t i = 0; i < squares.size(); ++i) {
     total += squares[i];
-    if (!std::isfinite(squares[i]) && report.nonfinite.empty()) report.nonfinite = layout.parameters()[i].name;
+    if (!std::isfinite(squares[i]) && report.nonfinite.empty())
+      report.nonfinite = layout.parameters()[i].name;
   }
   report.gradient_norm = std::sqrt(total);
   return report;
@@ -48,7 +51,8 @@ Optimizer::Report Optimizer::step(double rate_factor) {
   auto report = check_gradients();
   if (!report.nonfinite.empty()) {
     if (!options_.skip_nonfinite)
-      throw Error("step {}: the gradient of {} is not finite; no weight was changed (optimizer.on_nonfinite = \"skip\" "
+      throw Error("step {}: the gradient of {} is not finite; no weight was changed (optimizer.on_nonfinite "
+                  "= \"skip\" "
                   "goes on without such steps)",
                   step_, report.nonfinite);
     report.skipped = true;

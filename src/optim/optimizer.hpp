@@ -16,22 +16,23 @@ class MatrixUpdate;
 
 /// Holds the optimizer's state for the parameters of a store and updates their weights from their gradients.
 ///
-/// Step t (from 0): momentum M <- mu M + (1 - mu) G; on refresh steps, t mod K = 0, D = NS5 of the whole momentum, gathered
-/// in buckets; on others D = gamma RowNorm on the shards; W <- (1 - eta lambda) W - eta s(W) D. All other parameters by
-/// AdamW. See options.hpp for the branches. Collective calls: construction and `step`.
+/// Step t (from 0): momentum M <- mu M + (1 - mu) G; on refresh steps, t mod K = 0, D = NS5 of the whole
+/// momentum, gathered in buckets; on others D = gamma RowNorm on the shards; W <- (1 - eta lambda) W - eta
+/// s(W) D. All other parameters by AdamW. See options.hpp for the branches. Collective calls: construction
+/// and `step`.
 class Optimizer {
 public:
   Optimizer(Execution const& exec, Store& store, OptimizerOptions const& options);
   ~Optimizer();
 
   struct Report {
-    bool skipped = false;      ///< a gradient was not finite, and the options say skip
-    double gradient_norm = 0;  ///< of the whole gradient, before clipping
-    std::string nonfinite;     ///< the first parameter with a gradient that is not finite
+    bool skipped = false;     ///< a gradient was not finite, and the options say skip
+    double gradient_norm = 0; ///< of the whole gradient, before clipping
+    std::string nonfinite;    ///< the first parameter with a gradient that is not finite
   };
 
-  /// One step with the store's gradients; `rate_factor` multiplies every rate. A gradient that is not finite changes no
-  /// weight and no state on any rank: throws Error naming the parameter, or counts a skipped step.
+  /// One step with the store's gradients; `rate_factor` multiplies every rate. A gradient that is not finite
+  /// changes no weight and no state on any rank: throws Error naming the parameter, or counts a skipped step.
   Report step(double rate_factor);
 
   /// t: steps taken, skipped ones included.

@@ -16,7 +16,8 @@ bool in_block(std::string const& name) {
   for (std::string const word : {"blocks.", "layers."})
     for (auto at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
       auto const digit = at + word.size();
-      if ((at == 0 || name[at - 1] == '.') && digit < name.size() && std::isdigit(static_cast<unsigned char>(name[digit])))
+      if ((at == 0 || name[at - 1] == '.') && digit < name.size() &&
+          std::isdigit(static_cast<unsigned char>(name[digit])))
         return true;
     }
   return false;
@@ -25,12 +26,13 @@ bool in_block(std::string const& name) {
 void check_muon(MuonOptions const& o, std::string const& who) {
   if (o.period < 1) throw Error("{}: period K = {}, expected at least 1", who, o.period);
   if (!(o.gamma > 0)) throw Error("{}: gamma = {}, expected above 0", who, o.gamma);
-  if (!(o.momentum >= 0 && o.momentum < 1)) throw Error("{}: momentum = {}, expected in [0, 1)", who, o.momentum);
+  if (!(o.momentum >= 0 && o.momentum < 1))
+    throw Error("{}: momentum = {}, expected in [0, 1)", who, o.momentum);
   if (!(o.rate >= 0)) throw Error("{}: rate = {}, expected 0 or more", who, o.rate);
   if (!(o.decay >= 0)) throw Error("{}: decay = {}, expected 0 or more", who, o.decay);
 }
 
-void check_adamw(AdamWOptions const& o, std::string const& who) {
+void check_adamw(AdamW const& o, std::string const& who) {
   if (!(o.rate >= 0)) throw Error("{}: AdamW rate = {}, expected 0 or more", who, o.rate);
   if (!(o.decay >= 0)) throw Error("{}: AdamW decay = {}, expected 0 or more", who, o.decay);
   if (!(o.beta1 >= 0 && o.beta1 < 1)) throw Error("{}: beta1 = {}, expected in [0, 1)", who, o.beta1);
@@ -39,12 +41,15 @@ void check_adamw(AdamWOptions const& o, std::string const& who) {
 }
 
 Route route_one(Parameter const& p, OptimizerOptions const& options, ParameterGroup const* group) {
-  Route route{options.adamw_only ? Rule::adamw : p.is_matrix() && in_block(p.name) ? Rule::muon : Rule::adamw,
+  Route route{options.adamw_only                  ? Rule::adamw
+              : p.is_matrix() && in_block(p.name) ? Rule::muon
+                                                  : Rule::adamw,
               options.muon, options.adamw};
   if (!group) return route;
   if (group->rule) route.rule = *group->rule;
   if (route.rule == Rule::muon && !p.is_matrix())
-    throw Error("parameter {}: routed to Muon by group '{}', but it is not two-dimensional", p.name, group->pattern);
+    throw Error("parameter {}: routed to Muon by group '{}', but it is not two-dimensional", p.name,
+                group->pattern);
   if (group->rate) (route.rule == Rule::muon ? route.muon.rate : route.adamw.rate) = *group->rate;
   if (group->decay) (route.rule == Rule::muon ? route.muon.decay : route.adamw.decay) = *group->decay;
   if (group->momentum) route.muon.momentum = *group->momentum;
@@ -63,7 +68,8 @@ std::vector<Route> route(std::vector<Parameter> const& parameters, OptimizerOpti
   check_muon(options.muon, "optimizer");
   check_adamw(options.adamw, "optimizer");
   if (!(options.clip >= 0)) throw Error("optimizer: clip = {}, expected 0 or more", options.clip);
-  if (options.bucket_bytes < 1) throw Error("optimizer: bucket of {} bytes, expected at least 1", options.bucket_bytes);
+  if (options.bucket_bytes < 1)
+    throw Error("optimizer: bucket of {} bytes, expected at least 1", options.bucket_bytes);
   for (auto const& group : options.groups) {
     auto const matched = [&](Parameter const& p) { return matches_glob(group.pattern, p.name); };
     if (std::ranges::none_of(parameters, matched))
@@ -75,16 +81,20 @@ std::vector<Route> route(std::vector<Parameter> const& parameters, OptimizerOpti
         options.groups, [&](ParameterGroup const& g) { return matches_glob(g.pattern, p.name); });
     routes.push_back(route_one(p, options, group == options.groups.end() ? nullptr : &*group));
     auto const who = "parameter " + p.name;
-    routes.back().rule == Rule::muon ? check_muon(routes.back().muon, who) : check_adamw(routes.back().adamw, who);
+    routes.back().rule == Rule::muon ? check_muon(routes.back().muon, who)
+                                     : check_adamw(routes.back().adamw, who);
   }
   return routes;
 }
 
 double rate_scale(AdjustRate adjust, std::int64_t rows, std::int64_t columns) {
   switch (adjust) {
-  case AdjustRate::original: return std::sqrt(std::max(1.0, double(rows) / double(columns)));
-  case AdjustRate::match_rms_adamw: return 0.2 * std::sqrt(double(std::max(rows, columns)));
-  case AdjustRate::none: return 1;
+  case AdjustRate::original:
+    return std::sqrt(std::max(1.0, double(rows) / double(columns)));
+  case AdjustRate::match_rms_adamw:
+    return 0.2 * std::sqrt(double(std::max(rows, columns)));
+  case AdjustRate::none:
+    return 1;
   }
   return 1;
 }

@@ -3,6 +3,7 @@
 /// Formulas: "Scaling Muon for Diffusion Transformers", arXiv:2608.20818, sections 3.1 to 3.3.
 #pragma once
 
+#include <prowl/kernels/adamw.hpp>
 #include <prowl/placement/parameter.hpp>
 
 #include <cstdint>
@@ -37,20 +38,13 @@ enum class Rule { adamw, muon };
 
 struct MuonOptions {
   double rate = 2e-2;
-  double decay = 0.01;   ///< lambda; W <- (1 - rate lambda) W
+  double decay = 0.01;    ///< lambda; W <- (1 - rate lambda) W
   double momentum = 0.95; ///< mu, in [0, 1)
   bool nesterov = false;
   Direction direction = Direction::periodic;
   std::int64_t period = 3; ///< K, at least 1
   double gamma = 0.15;     ///< above 0
   AdjustRate adjust_rate = AdjustRate::original;
-};
-
-struct AdamWOptions {
-  double rate = 1e-4;
-  double decay = 0.01;
-  double beta1 = 0.9, beta2 = 0.95;
-  double epsilon = 1e-8;
 };
 
 /// Overrides for the parameters whose names match; the first matching group counts.
@@ -64,9 +58,9 @@ struct ParameterGroup {
 struct OptimizerOptions {
   bool adamw_only = false; ///< the baseline: AdamW on everything
   MuonOptions muon;
-  AdamWOptions adamw;
+  AdamW adamw;
   std::vector<ParameterGroup> groups;
-  double clip = 0; ///< largest norm of the whole gradient; 0: no clipping
+  double clip = 0;             ///< largest norm of the whole gradient; 0: no clipping
   bool skip_nonfinite = false; ///< skip and count a step with a NaN or infinite gradient, instead of failing
   System system = System::overlap;
   Wire wire = Wire::float32;
@@ -77,12 +71,13 @@ struct OptimizerOptions {
 struct Route {
   Rule rule;
   MuonOptions muon;
-  AdamWOptions adamw;
+  AdamW adamw;
 };
 
-/// Two-dimensional parameters of transformer blocks (a name with `blocks.N` or `layers.N`) go to Muon, all others to
-/// AdamW, unless a group says otherwise. Throws Error naming the parameter or the group and the value: K < 1, gamma <= 0,
-/// mu outside [0, 1), a Muon route on a parameter that is not two-dimensional, a pattern that matches nothing.
+/// Two-dimensional parameters of transformer blocks (a name with `blocks.N` or `layers.N`) go to Muon, all
+/// others to AdamW, unless a group says otherwise. Throws Error naming the parameter or the group and the
+/// value: K < 1, gamma <= 0, mu outside [0, 1), a Muon route on a parameter that is not two-dimensional, a
+/// pattern that matches nothing.
 std::vector<Route> route(std::vector<Parameter> const& parameters, OptimizerOptions const& options);
 
 /// s(W).

@@ -4,8 +4,8 @@
 
 namespace prowl {
 
-std::vector<Bucket> fill_buckets(std::span<Parameter const> parameters, std::span<std::size_t const> order, int ranks,
-                                 std::int64_t element_bytes, std::int64_t cap) {
+std::vector<Bucket> fill_buckets(std::span<Parameter const> parameters, std::span<std::size_t const> order,
+                                 int ranks, std::int64_t element_bytes, std::int64_t cap) {
   std::vector<Bucket> buckets;
   for (auto index : order) {
     auto const part = padded_rows(parameters[index].rows(), ranks) * parameters[index].columns();

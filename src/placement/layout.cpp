@@ -19,7 +19,8 @@ ShardLayout::ShardLayout(std::vector<Parameter> parameters, int ranks, int rank)
                   fmt::join(p.shape, ", "));
     if (units_.empty() || units_.back().name != p.unit) {
       if (!closed_units.insert(p.unit).second)
-        throw Error("parameter {}: its unit '{}' was left by another parameter; register a unit's parameters together",
+        throw Error("parameter {}: its unit '{}' was left by another parameter; register a unit's parameters "
+                    "together",
                     p.name, p.unit);
       units_.push_back({p.unit, i, i, offsets_.back(), 0, 0});
     }

@@ -9,12 +9,12 @@
 
 namespace prowl {
 
-/// One rank's shards of all parameters, in registration order, each padded to `padded_rows` rows so that a unit's shards
-/// are one contiguous part of an all-gather. Padding is zero.
+/// One rank's shards of all parameters, in registration order, each padded to `padded_rows` rows so that a
+/// unit's shards are one contiguous part of an all-gather. Padding is zero.
 class ShardLayout {
 public:
-  /// Parameters of a unit must be contiguous; throws Error naming the parameter where they are not, or where a name comes
-  /// twice or a shape is empty.
+  /// Parameters of a unit must be contiguous; throws Error naming the parameter where they are not, or where
+  /// a name comes twice or a shape is empty.
   ShardLayout(std::vector<Parameter> parameters, int ranks, int rank);
 
   struct Unit {

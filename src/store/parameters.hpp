@@ -7,8 +7,9 @@
 
 namespace prowl {
 
-/// Whole weights and gradients by index, present while their unit is in use. The model brackets its work on each unit:
-/// forward in unit order, backward in the reverse order. Where the arrays come from and go to is the implementer's.
+/// Whole weights and gradients by index, present while their unit is in use. The model brackets its work on
+/// each unit: forward in unit order, backward in the reverse order. Where the arrays come from and go to is
+/// the implementer's.
 template <class T>
 class Parameters {
 public:
@@ -22,7 +23,8 @@ public:
 
   /// rows x columns; valid between begin_* and end_* of the parameter's unit.
   virtual Matrix<T const> weight(std::size_t parameter) const = 0;
-  /// rows x columns, to be overwritten; valid between begin_backward and end_backward of the parameter's unit.
+  /// rows x columns, to be overwritten; valid between begin_backward and end_backward of the parameter's
+  /// unit.
   virtual Matrix<T> gradient(std::size_t parameter) const = 0;
 };
 

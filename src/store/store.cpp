@@ -2,6 +2,7 @@
 
 #include <prowl/core/error.hpp>
 #include <prowl/core/trace.hpp>
+#include <prowl/kernels/update.hpp>
 
 #include <algorithm>
 
@@ -68,7 +69,8 @@ std::int64_t Store::bytes(ShardLayout const& layout, int prefetch) {
 std::int64_t Store::bytes() const {
   std::size_t elements = weights_.size() + gradients_.size();
   for (auto const& slot : weight_slots_) elements += slot.gathered.size() + slot.full.size();
-  for (auto const& slot : gradient_slots_) elements += slot.full.size() + slot.packed.size() + slot.reduced.size();
+  for (auto const& slot : gradient_slots_)
+    elements += slot.full.size() + slot.packed.size() + slot.reduced.size();
   return std::int64_t(elements * sizeof(float));
 }
 
@@ -160,9 +162,8 @@ void Store::end_backward(std::size_t unit) {
   auto const& u = layout_.units()[unit];
   if (!gathers()) return;
   pack(slot);
-  slot.request =
-      mesh_.shard().reduce_scatter(exec_, slice(slot.packed, 0, u.size * layout_.ranks()),
-                                   slice(slot.reduced, 0, u.size), Purpose::backward);
+  slot.request = mesh_.shard().reduce_scatter(exec_, slice(slot.packed, 0, u.size * layout_.ranks()),
+                                              slice(slot.reduced, 0, u.size), Purpose::backward);
 }
 
 void Store::pack(GradientSlot& slot) {
@@ -183,13 +184,10 @@ void Store::settle(GradientSlot& slot) {
   auto const& u = layout_.units()[slot.unit];
   auto const to = slice(gradients_, u.offset, u.size);
   auto const from = slice(gathers() ? slot.reduced : slot.full, 0, u.size);
-  if (gradient_started_[slot.unit]) {
-    Kokkos::parallel_for(
-        "prowl::accumulate_gradient", Kokkos::RangePolicy<Execution>(exec_, 0, u.size),
-        KOKKOS_LAMBDA(std::int64_t i) { to(i) += from(i); });
-  } else {
+  if (gradient_started_[slot.unit])
+    add(exec_, from, to);
+  else
     Kokkos::deep_copy(exec_, to, from);
-  }
   gradient_started_[slot.unit] = true;
   slot.unit = none;
 }
@@ -208,7 +206,8 @@ Matrix<float const> Store::weight(std::size_t parameter) const {
   auto const& p = layout_.parameters()[parameter];
   auto const unit = unit_of_[parameter];
   if (!gathers())
-    return as_matrix<float const>(slice(weights_, layout_.offset(parameter), p.size()), p.rows(), p.columns());
+    return as_matrix<float const>(slice(weights_, layout_.offset(parameter), p.size()), p.rows(),
+                                  p.columns());
   auto const slot = std::ranges::find(weight_slots_, unit, &WeightSlot::unit);
   if (slot == weight_slots_.end() || !slot->whole)
     throw Error("parameter {}: its unit {} is not materialised", p.name, p.unit);
@@ -219,8 +218,8 @@ Matrix<float> Store::gradient(std::size_t parameter) const {
   auto const& p = layout_.parameters()[parameter];
   if (current_gradient_ == none || gradient_slots_[current_gradient_].unit != unit_of_[parameter])
     throw Error("parameter {}: its unit {} is not in its backward", p.name, p.unit);
-  return as_matrix(slice(gradient_slots_[current_gradient_].full, full_offsets_[parameter], p.size()), p.rows(),
-                   p.columns());
+  return as_matrix(slice(gradient_slots_[current_gradient_].full, full_offsets_[parameter], p.size()),
+                   p.rows(), p.columns());
 }
 
 } // namespace prowl

@@ -11,11 +11,12 @@
 
 namespace prowl {
 
-/// Holds this rank's shards of weights and gradients (float32), and makes whole parameters of a unit while it is in use.
+/// Holds this rank's shards of weights and gradients (float32), and makes whole parameters of a unit while it
+/// is in use.
 ///
-/// A unit's shards are gathered before its forward and its backward, the next unit's while this one computes; its
-/// gradients are summed onto their shards after its backward. At most `prefetch` + 1 units are whole at any time. With one
-/// rank a shard group, the weights are used where they lie.
+/// A unit's shards are gathered before its forward and its backward, the next unit's while this one computes;
+/// its gradients are summed onto their shards after its backward. At most `prefetch` + 1 units are whole at
+/// any time. With one rank a shard group, the weights are used where they lie.
 ///
 /// Gradients are summed over all ranks, not averaged: the loss of each rank is its share of the whole.
 class Store : public Parameters<float> {
@@ -40,7 +41,8 @@ public:
   Matrix<float const> weight(std::size_t parameter) const override;
   Matrix<float> gradient(std::size_t parameter) const override;
 
-  /// Starts the sums of an optimizer step at zero: the next backward of each unit replaces its gradients, later ones add.
+  /// Starts the sums of an optimizer step at zero: the next backward of each unit replaces its gradients,
+  /// later ones add.
   void clear_gradients();
   /// Waits until all gradients are on their shards; to be called after the last backward of a step.
   void finish_gradients();
@@ -55,7 +57,7 @@ private:
 
   struct WeightSlot {
     std::size_t unit = none;
-    bool whole = false;          // gathered and rebuilt
+    bool whole = false; // gathered and rebuilt
     std::uint64_t last_use = 0;
     Vector<float> gathered, full;
     Request request;
@@ -73,7 +75,8 @@ private:
   void rebuild(WeightSlot& slot);
   void pack(GradientSlot& slot);
   void settle(GradientSlot& slot);
-  /// Visits each (parameter, rank) piece of a unit: (offset in the packed array, offset in the whole one, elements).
+  /// Visits each (parameter, rank) piece of a unit: (offset in the packed array, offset in the whole one,
+  /// elements).
   void for_each_piece(std::size_t unit,
                       std::function<void(std::int64_t, std::int64_t, std::int64_t)> const& visit) const;
 

@@ -42,7 +42,8 @@ TEST_P(CommunicatorTest, all_gather_orders_the_parts_by_rank) {
   world.all_gather(exec, values(n, 1000.0f * float(me)), received, Purpose::forward).wait();
   auto const got = on_host(received);
   for (int r = 0; r < p; ++r)
-    for (std::int64_t i = 0; i < n; ++i) EXPECT_EQ(got[std::size_t(r * n + i)], 1000.0f * float(r) + float(i));
+    for (std::int64_t i = 0; i < n; ++i)
+      EXPECT_EQ(got[std::size_t(r * n + i)], 1000.0f * float(r) + float(i));
 }
 
 TEST_P(CommunicatorTest, reduce_scatter_gives_each_rank_its_part_of_the_sum) {
@@ -68,7 +69,9 @@ TEST_P(CommunicatorTest, all_reduce_broadcast_and_reduce) {
   for (std::int64_t i = 0; i < n; ++i) {
     EXPECT_EQ(a[std::size_t(i)], float(p * (p - 1) / 2) + float(p) * float(i));
     EXPECT_EQ(b[std::size_t(i)], 10.0f * float(root) + float(i));
-    if (me == root) { EXPECT_EQ(c[std::size_t(i)], float(p) * (1.0f + float(i))); }
+    if (me == root) {
+      EXPECT_EQ(c[std::size_t(i)], float(p) * (1.0f + float(i)));
+    }
   }
   EXPECT_EQ(ledger.totals(Purpose::optimizer).calls, 2);
   EXPECT_EQ(ledger.totals(Purpose::backward).bytes, double(p - 1) / p * double(n) * 4);

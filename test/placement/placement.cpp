@@ -37,8 +37,11 @@ TEST(Shard, every_row_is_on_exactly_one_rank) {
 }
 
 TEST(Buckets, a_matrix_opens_a_new_bucket_when_it_would_pass_the_cap) {
-  std::vector<Parameter> const parameters = {
-      {"a", {4, 10}, "u"}, {"b", {4, 10}, "u"}, {"c", {5, 10}, "u"}, {"d", {100, 10}, "u"}, {"e", {1, 1}, "u"}};
+  std::vector<Parameter> const parameters = {{"a", {4, 10}, "u"},
+                                             {"b", {4, 10}, "u"},
+                                             {"c", {5, 10}, "u"},
+                                             {"d", {100, 10}, "u"},
+                                             {"e", {1, 1}, "u"}};
   std::vector<std::size_t> const order = {0, 1, 2, 3, 4};
   // Two ranks, 2 bytes: padded bytes 80, 80, 120, 2000, 4.
   auto const buckets = fill_buckets(parameters, order, 2, 2, 200);
@@ -46,19 +49,21 @@ TEST(Buckets, a_matrix_opens_a_new_bucket_when_it_would_pass_the_cap) {
   EXPECT_EQ(buckets[0].entries.size(), 2u);
   EXPECT_EQ(buckets[0].entries[1].offset, 20);
   EXPECT_EQ(buckets[0].part, 40);
-  EXPECT_EQ(buckets[1].part, 30); // 3 rows of 10: padded
+  EXPECT_EQ(buckets[1].part, 30);  // 3 rows of 10: padded
   EXPECT_EQ(buckets[2].part, 500); // larger than the cap: alone
   EXPECT_EQ(buckets[3].part, 1);
   EXPECT_EQ(fill_buckets(parameters, order, 2, 2, 160)[0].entries.size(), 2u); // exactly the cap
   EXPECT_EQ(fill_buckets(parameters, order, 2, 2, 159)[0].entries.size(), 1u);
 }
 
-// Table 2 of arXiv:2608.20818: 10 all-gathers a step at 1.3b and 80 at 9b, p = 256, bf16, 256 MiB; GiB 2.38 and 17.30.
+// Table 2 of arXiv:2608.20818: 10 all-gathers a step at 1.3b and 80 at 9b, p = 256, bf16, 256 MiB; GiB 2.38
+// and 17.30.
 TEST(Buckets, published_counts_and_volumes_of_the_paper) {
   auto const block_matrices = [](std::int64_t d, int layers) {
     std::vector<Parameter> parameters;
     auto const add = [&](int l, std::int64_t rows, std::int64_t columns) {
-      parameters.push_back({"w" + std::to_string(parameters.size()), {rows, columns}, "blocks." + std::to_string(l)});
+      parameters.push_back(
+          {"w" + std::to_string(parameters.size()), {rows, columns}, "blocks." + std::to_string(l)});
     };
     for (int l = 0; l < layers; ++l) {
       bool const last = l + 1 == layers;
@@ -93,8 +98,7 @@ TEST(Buckets, published_counts_and_volumes_of_the_paper) {
 }
 
 TEST(Layout, units_are_contiguous_and_padded) {
-  std::vector<Parameter> const parameters = {
-      {"a.w", {5, 3}, "a"}, {"a.b", {5}, "a"}, {"b.w", {2, 2}, "b"}};
+  std::vector<Parameter> const parameters = {{"a.w", {5, 3}, "a"}, {"a.b", {5}, "a"}, {"b.w", {2, 2}, "b"}};
   ShardLayout const layout(parameters, 4, 2);
   EXPECT_EQ(layout.units().size(), 2u);
   EXPECT_EQ(layout.units()[0].size, 2 * 3 + 2);
@@ -117,5 +121,6 @@ TEST(Layout, impossible_registrations_are_refused_by_name) {
   EXPECT_NE(message({{"x", {1}, "u"}, {"x", {1}, "u"}}).find("x: registered twice"), std::string::npos);
   EXPECT_NE(message({{"x", {0}, "u"}}).find("x: shape [0]"), std::string::npos);
   EXPECT_NE(message({{"x", {2, 3, 4}, "u"}}).find("x: shape [2, 3, 4]"), std::string::npos);
-  EXPECT_NE(message({{"x", {1}, "u"}, {"y", {1}, "v"}, {"z", {1}, "u"}}).find("z: its unit 'u'"), std::string::npos);
+  EXPECT_NE(message({{"x", {1}, "u"}, {"y", {1}, "v"}, {"z", {1}, "u"}}).find("z: its unit 'u'"),
+            std::string::npos);
 }

@@ -1,7 +1,7 @@
 /// Progress of collectives while the host computes.
 ///
-/// MPI libraries move data only inside MPI calls. One thread a process tests what is under way, so that a gather advances
-/// while the caller is inside a matrix product.
+/// MPI libraries move data only inside MPI calls. One thread a process tests what is under way, so that a
+/// gather advances while the caller is inside a matrix product.
 #pragma once
 
 #include <mpi.h>
@@ -15,10 +15,11 @@ namespace prowl::detail {
 
 struct PendingCollective {
   MPI_Request request = MPI_REQUEST_NULL;
-  std::string label;            ///< for the trace
-  double begin = 0;             ///< seconds, trace clock
-  std::function<void()> finish; ///< run once by the waiting thread, e.g. a copy to the device; holds the buffers alive
-  std::mutex mutex;             ///< guards request, done and error code
+  std::string label; ///< for the trace
+  double begin = 0;  ///< seconds, trace clock
+  std::function<void()>
+      finish;       ///< run once by the waiting thread, e.g. a copy to the device; holds the buffers alive
+  std::mutex mutex; ///< guards request, done and error code
   bool done = false;
   int error = MPI_SUCCESS;
 
@@ -32,7 +33,8 @@ void progress(std::shared_ptr<PendingCollective> pending);
 /// Ends the progress thread; no collective may be under way. Called before MPI is finalised.
 void stop_progress();
 
-/// Throws Error("<what>: <MPI's message>") unless `code` is MPI_SUCCESS: the one place that checks MPI's return codes.
+/// Throws Error("<what>: <MPI's message>") unless `code` is MPI_SUCCESS: the one place that checks MPI's
+/// return codes.
 void check_mpi(int code, char const* what);
 
 } // namespace prowl::detail
