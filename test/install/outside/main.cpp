@@ -25,8 +25,7 @@ int main(int argc, char** argv) {
     auto const host_c = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), c);
 
     // Worked by hand: small integers, so exact in float.
-    bool const right =
-        host_c(0, 0) == 58 && host_c(0, 1) == 64 && host_c(1, 0) == 139 && host_c(1, 1) == 154;
+    bool const right = host_c(0, 0) == 58 && host_c(0, 1) == 64 && host_c(1, 0) == 139 && host_c(1, 1) == 154;
     bool refused = false;
     try {
       prowl::hdf5::check(-1, "outside");
