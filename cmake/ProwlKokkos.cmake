@@ -17,11 +17,11 @@ function(prowl_kokkos_by_hand target include)
   endif()
 endfunction()
 
-# The libkokkos-dev whose CMake files name a library that is not there.
-if(NOT Kokkos_DIR AND NOT Kokkos_ROOT AND NOT DEFINED ENV{Kokkos_ROOT})
-  find_library(PROWL_KOKKOS_SHARED kokkoscore)
-  if(PROWL_KOKKOS_SHARED)
-    get_filename_component(prowl_kokkos_lib ${PROWL_KOKKOS_SHARED} DIRECTORY)
+# The libkokkos-dev whose CMake files name a library that is not there, unless another Kokkos is asked for.
+find_library(PROWL_KOKKOS_SHARED kokkoscore)
+if(PROWL_KOKKOS_SHARED AND NOT Kokkos_ROOT AND NOT DEFINED ENV{Kokkos_ROOT})
+  get_filename_component(prowl_kokkos_lib ${PROWL_KOKKOS_SHARED} DIRECTORY)
+  if(NOT Kokkos_DIR OR Kokkos_DIR STREQUAL "${prowl_kokkos_lib}/cmake/Kokkos")
     file(GLOB prowl_kokkos_exports ${prowl_kokkos_lib}/cmake/Kokkos/KokkosTargets-*.cmake)
     foreach(prowl_kokkos_export IN LISTS prowl_kokkos_exports)
       file(STRINGS ${prowl_kokkos_export} prowl_kokkos_static REGEX "/libkokkosalgorithms\\.a")
