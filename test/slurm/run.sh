@@ -139,7 +139,7 @@ signal_and_wait() {
 
 check_hello() {
   mpicc -O1 -o "$work/hello" "$here/hello.c"
-  srun --mpi=list 2>&1 | grep -q pmix || die "this Slurm has no pmix plugin"
+  [[ $(srun --mpi=list 2>&1) == *pmix* ]] || die "this Slurm has no pmix plugin"
   "${ompi[@]}" srun -n 2 --mpi=pmix "$work/hello" >"$work/log/hello.log" 2>&1 || die "srun of two ranks"
   grep -q 'rank 1 of 2' "$work/log/hello.log" || die "the ranks do not see each other"
   say "ok: srun -n 2 --mpi=pmix"
