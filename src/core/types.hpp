@@ -4,6 +4,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
+#include <string>
 
 namespace prowl {
 
@@ -45,7 +46,7 @@ Vector<T> slice(Vector<T> const& v, std::int64_t begin, std::int64_t size) {
 /// An array whose elements are not set: for buffers that are written whole before they are read.
 template <class V, class... Extents>
 V uninitialised(char const* label, Extents... extents) {
-  return V(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), extents...);
+  return V(Kokkos::view_alloc(std::string(label), Kokkos::WithoutInitializing), extents...);
 }
 
 } // namespace prowl
