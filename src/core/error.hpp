@@ -1,6 +1,10 @@
 /// The one exception type of Prowl.
 #pragma once
 
+// Under nvcc, fmt 9 (Debian 12) makes only some of its functions constexpr, and does not compile as C++20.
+#if defined(__NVCC__) && !defined(FMT_USE_CONSTEXPR)
+#define FMT_USE_CONSTEXPR 1
+#endif
 #include <fmt/format.h>
 
 #include <stdexcept>

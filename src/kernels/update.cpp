@@ -19,7 +19,8 @@ void add(Execution const& exec, Vector<float const> const& d, Vector<float> cons
   detail::require_size("add", "x", x.size(), d.size());
   auto const from = d.data();
   auto const to = x.data();
-  detail::elementwise("prowl::add", exec, d.size(), KOKKOS_LAMBDA(std::int64_t i) { to[i] += from[i]; });
+  detail::elementwise(
+      "prowl::add", exec, d.size(), KOKKOS_LAMBDA(std::int64_t i) { to[i] += from[i]; });
 }
 
 } // namespace prowl

@@ -1,6 +1,7 @@
 #include <prowl/linalg/blas.hpp>
 
 #include <prowl/core/error.hpp>
+#include <prowl/linalg/detail/complement.hpp>
 
 #include <cblas.h>
 #ifdef PROWL_HAS_KOKKOS_KERNELS
@@ -21,8 +22,7 @@ Extents extents(Op op, View const& v) {
   return op == Op::none ? Extents{rows, columns} : Extents{columns, rows};
 }
 
-// The host's BLAS where the host can reach the memory; declared for both types so that the templates below
-// read once.
+// The host's BLAS where the host can reach the memory; declared for both types so that the templates below read once.
 #define PROWL_CBLAS(T, prefix)                                                                               \
   [[maybe_unused]] void host_gemm(Op op_a, Op op_b, int m, int n, int k, T alpha, T const* a, int lda,       \
                                   T const* b, int ldb, T beta, T* c, int ldc) {                              \
@@ -55,15 +55,6 @@ void multiply([[maybe_unused]] Execution const& exec, Op op_a, Op op_b, T alpha,
 #endif
 }
 
-template <class T>
-void mirror_upper(Execution const& exec, Matrix<T> const& c) {
-  auto const n = std::int64_t(c.extent(0));
-  Kokkos::parallel_for(
-      "prowl::mirror_upper", Kokkos::RangePolicy<Execution>(exec, 0, n), KOKKOS_LAMBDA(std::int64_t i) {
-        for (std::int64_t j = 0; j < i; ++j) c(i, j) = c(j, i);
-      });
-}
-
 } // namespace
 
 template <class T>
@@ -74,6 +65,8 @@ void gemm(Execution const& exec, Op op_a, Op op_b, T alpha, std::type_identity_t
     throw Error("gemm: op(A) is {} x {} and op(B) is {} x {}, but C is {} x {}", ea.rows, ea.columns, eb.rows,
                 eb.columns, ec.rows, ec.columns);
   if (ec.rows == 0 || ec.columns == 0) return;
+  // An empty sum: BLAS implementations differ here, and Kokkos Kernels would leave C as it is.
+  if (ea.columns == 0) return detail::scale_matrix<T>(exec, beta, c);
   multiply<T>(exec, op_a, op_b, alpha, a, b, beta, c);
 }
 
@@ -99,23 +92,14 @@ void syrk(Execution const& exec, Op op_a, T alpha, std::type_identity_t<Matrix<T
   if (ec.rows != ec.columns || ec.rows != ea.rows)
     throw Error("syrk: op(A) is {} x {}, but C is {} x {}", ea.rows, ea.columns, ec.rows, ec.columns);
   if (ec.rows == 0) return;
+  if (ea.columns == 0) return detail::scale_matrix<T>(exec, beta, c);
   if constexpr (host_accessible) {
     host_syrk(op_a, int(ec.rows), int(ea.columns), alpha, a.data(), int(a.stride(0)), beta, c.data(),
               int(c.stride(0)));
-    mirror_upper(exec, c);
+    detail::mirror_upper(exec, c);
   } else {
     multiply<T>(exec, op_a, op_a == Op::none ? Op::transpose : Op::none, alpha, a, a, beta, c);
   }
-}
-
-template <class T>
-double frobenius_norm(Execution const& exec, Matrix<T> const& a) {
-  double sum = 0;
-  auto const data = a.data();
-  Kokkos::parallel_reduce(
-      "prowl::frobenius_norm", Kokkos::RangePolicy<Execution>(exec, 0, std::int64_t(a.size())),
-      KOKKOS_LAMBDA(std::int64_t i, double& partial) { partial += double(data[i]) * double(data[i]); }, sum);
-  return std::sqrt(sum);
 }
 
 char const* gemm_backend() {
@@ -134,8 +118,7 @@ char const* gemm_backend() {
                         std::type_identity_t<Batch<T const>> const&, std::type_identity_t<T>,                \
                         Batch<T> const&);                                                                    \
   template void syrk<T>(Execution const&, Op, T, std::type_identity_t<Matrix<T const>> const&,               \
-                        std::type_identity_t<T>, Matrix<T> const&);                                          \
-  template double frobenius_norm<T>(Execution const&, Matrix<T> const&);
+                        std::type_identity_t<T>, Matrix<T> const&);
 PROWL_INSTANTIATE(float)
 PROWL_INSTANTIATE(double)
 #undef PROWL_INSTANTIATE

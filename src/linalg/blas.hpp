@@ -1,7 +1,7 @@
 /// Dense linear algebra on row-major views, for T = float and double.
 ///
-/// One interface over Kokkos Kernels (any execution space) and CBLAS (host). Calls are asynchronous where the
-/// execution space is; they allocate nothing. Shapes that do not fit together throw Error.
+/// One interface over Kokkos Kernels (any execution space) and CBLAS (host). Calls are asynchronous where the execution
+/// space is; they allocate nothing. Shapes that do not fit together throw Error.
 #pragma once
 
 #include <prowl/core/types.hpp>
@@ -22,15 +22,11 @@ template <class T>
 void gemm(Execution const& exec, Op op_a, Op op_b, T alpha, std::type_identity_t<Batch<T const>> const& a,
           std::type_identity_t<Batch<T const>> const& b, std::type_identity_t<T> beta, Batch<T> const& c);
 
-/// C <- alpha A A^T + beta C (op none) or alpha A^T A + beta C (op transpose); C is symmetric and written
-/// whole.
+/// C <- alpha A A^T + beta C (op none) or alpha A^T A + beta C (op transpose), with a symmetric C, which is
+/// written whole. For a symmetric A, the first is A^2, at half the work of gemm on the host.
 template <class T>
 void syrk(Execution const& exec, Op op_a, T alpha, std::type_identity_t<Matrix<T const>> const& a,
           std::type_identity_t<T> beta, Matrix<T> const& c);
-
-/// ||A||_F, summed in double.
-template <class T>
-double frobenius_norm(Execution const& exec, Matrix<T> const& a);
 
 /// "KokkosKernels" or "CBLAS": what gemm calls.
 char const* gemm_backend();

@@ -67,14 +67,14 @@ reference::Dense dense(Parameter const& p, auto const& value) {
   return d;
 }
 
-struct Run {
+struct TrainingRun {
   Ledger ledger;
   Communicator world{MPI_COMM_WORLD, &ledger};
   Mesh mesh{world};
   Store store{exec, mesh, parameters()};
   Optimizer optimizer;
 
-  explicit Run(OptimizerOptions const& options) : optimizer(exec, store, options) {
+  explicit TrainingRun(OptimizerOptions const& options) : optimizer(exec, store, options) {
     fill(store, store.weights(), weight_value);
     store.weights_changed();
   }
@@ -97,7 +97,7 @@ struct Run {
 /// root of the inner dimension (at most 130, so 12): 500 * 6e-8 * 12 * 3 products < 1.1e-3 on an entry of the
 /// direction. A step moves a weight by rate * s(W) times that; rates here are 0.02 and s(W) <= 3 with
 /// `original`, and errors of `steps` steps add up.
-void expect_near_reference(Run const& run, std::vector<reference::Parameter> const& expected,
+void expect_near_reference(TrainingRun const& run, std::vector<reference::Parameter> const& expected,
                            double rate_and_scale, int steps) {
   double const tolerance = 1.1e-3 * rate_and_scale * steps + 1e-6;
   auto const& layout = run.store.layout();
@@ -112,7 +112,7 @@ void expect_near_reference(Run const& run, std::vector<reference::Parameter> con
 }
 
 void compare(OptimizerOptions const& options, int steps = 7) {
-  Run run(options);
+  TrainingRun run(options);
   auto const ps = parameters();
   std::vector<reference::Parameter> expected;
   for (std::size_t i = 0; i < ps.size(); ++i)
@@ -193,7 +193,7 @@ TEST(Optimizer, a_bfloat16_wire_rounds_what_the_refresh_sees_and_nothing_else) {
   auto options = with(System::overlap, Direction::periodic, 3);
   options.wire = Wire::bfloat16;
   options.muon.momentum = 0.5;
-  Run run(options);
+  TrainingRun run(options);
   run.step();
   auto const ps = parameters();
   std::vector<reference::Parameter> expected;
@@ -229,7 +229,7 @@ TEST(Optimizer, a_bfloat16_wire_rounds_what_the_refresh_sees_and_nothing_else) {
 TEST(Optimizer, system_variants_give_the_same_bits) {
   std::vector<std::vector<float>> weights;
   for (auto system : {System::sharded_row_norm, System::buckets, System::overlap}) {
-    Run run(with(system, Direction::periodic, 3));
+    TrainingRun run(with(system, Direction::periodic, 3));
     for (int t = 0; t < 5; ++t) run.step();
     weights.push_back(run.local_weights());
   }
@@ -238,7 +238,7 @@ TEST(Optimizer, system_variants_give_the_same_bits) {
 }
 
 TEST(Optimizer, repeats_bit_for_bit_at_one_rank_count) {
-  Run first(with(System::overlap, Direction::periodic, 3)),
+  TrainingRun first(with(System::overlap, Direction::periodic, 3)),
       second(with(System::overlap, Direction::periodic, 3));
   for (int t = 0; t < 5; ++t) {
     first.step();
@@ -256,7 +256,7 @@ TEST(Optimizer, the_ledger_equals_the_formulas_of_the_paper) {
     for (std::int64_t period : {1, 3}) {
       auto options = with(System::overlap, Direction::periodic, period);
       options.wire = wire;
-      Run run(options);
+      TrainingRun run(options);
       int const p = run.world.size();
       std::int64_t const b = wire == Wire::bfloat16 ? 2 : 4;
       std::int64_t gathers = 0, padded = 0, filled = 0, columns = 0;
@@ -284,7 +284,7 @@ TEST(Optimizer, the_ledger_equals_the_formulas_of_the_paper) {
 }
 
 TEST(Optimizer, naive_gathers_every_matrix_at_every_step) {
-  Run run(with(System::naive, Direction::periodic, 3));
+  TrainingRun run(with(System::naive, Direction::periodic, 3));
   run.ledger.clear();
   for (int t = 0; t < 3; ++t) run.step();
   EXPECT_EQ(run.ledger.totals(Collective::all_gather, Purpose::optimizer).calls, 3 * 9);
@@ -292,7 +292,7 @@ TEST(Optimizer, naive_gathers_every_matrix_at_every_step) {
 }
 
 TEST(Optimizer, a_zero_matrix_only_decays) {
-  Run run(with(System::overlap, Direction::periodic, 2));
+  TrainingRun run(with(System::overlap, Direction::periodic, 2));
   auto const ps = parameters();
   for (int t = 0; t < 4; ++t) run.step();
   auto const index = std::size_t(std::find_if(ps.begin(), ps.end(), is_zero) - ps.begin());
@@ -310,7 +310,7 @@ TEST(Optimizer, a_gradient_that_is_not_finite_changes_nothing_and_is_named) {
       auto options = with(System::overlap, Direction::periodic, 3);
       options.skip_nonfinite = skip;
       options.clip = 1;
-      Run run(options);
+      TrainingRun run(options);
       run.step();
       auto const before = run.local_weights();
       auto const ps = parameters();
@@ -339,7 +339,7 @@ TEST(Optimizer, clipping_scales_the_whole_gradient_to_the_norm) {
   OptimizerOptions options;
   options.adamw_only = true;
   options.clip = 0.5;
-  Run run(options);
+  TrainingRun run(options);
   auto const ps = parameters();
   double squares = 0;
   for (std::size_t i = 0; i < ps.size(); ++i)
