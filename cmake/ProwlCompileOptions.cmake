@@ -2,6 +2,9 @@
 add_library(prowl_compile_options INTERFACE)
 # No function here reads errno of a mathematical one; without it, loops with square roots vectorise.
 target_compile_options(prowl_compile_options INTERFACE -Wall -Wextra -Wshadow -Wpedantic -fno-math-errno)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(prowl_compile_options INTERFACE -Wno-restrict) # false positives on string +, GCC bug 105651
+endif()
 if(PROWL_WERROR)
   target_compile_options(prowl_compile_options INTERFACE -Werror)
 endif()

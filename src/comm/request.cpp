@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace prowl {
@@ -124,7 +125,9 @@ void Request::wait() {
   pending_ = nullptr;
   while (!pending->test()) std::this_thread::yield();
   detail::check_mpi(pending->error, pending->label.c_str());
-  if (pending->finish) pending->finish();
+  auto const finish = std::exchange(
+      pending->finish, nullptr); // the buffers end with this call, not with the progress thread's copy
+  if (finish) finish();
 }
 
 } // namespace prowl

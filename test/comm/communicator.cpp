@@ -74,7 +74,7 @@ TEST_P(CommunicatorTest, all_reduce_broadcast_and_reduce) {
     }
   }
   EXPECT_EQ(ledger.totals(Purpose::optimizer).calls, 2);
-  EXPECT_EQ(ledger.totals(Purpose::backward).bytes, double(p - 1) / p * double(n) * 4);
+  EXPECT_EQ(ledger.totals(Purpose::backward).bytes, double((p - 1) * n * 4) / p);
 }
 
 INSTANTIATE_TEST_SUITE_P(sizes, CommunicatorTest, testing::Values(0, 1, 7, 100000));
