@@ -1,0 +1,127 @@
+#include "../arrays.hpp"
+
+#include <prowl/core/error.hpp>
+#include <prowl/kernels/row_norm.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cfloat>
+#include <cmath>
+
+using namespace prowl;
+
+namespace {
+
+// Norms in double, one rounding for the factor and one for the product: two half ulps, with a little for
+// second order.
+constexpr double row_tolerance = 1.01 * FLT_EPSILON;
+// And half a rounding more for the sum, which is a float (the square root halves its error).
+constexpr double column_tolerance = 1.26 * FLT_EPSILON;
+
+// gamma x_ij / max(||line||, 1e-8) in float64 with the line a row or a column.
+std::vector<double> reference(std::vector<float> const& x, std::size_t columns, double gamma, bool by_row) {
+  std::size_t const lines = by_row ? x.size() / columns : columns;
+  auto const line = [&](std::size_t i) { return by_row ? i / columns : i % columns; };
+  std::vector<double> norms(lines, 0.0), y(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) norms[line(i)] += double(x[i]) * x[i];
+  for (std::size_t i = 0; i < x.size(); ++i) y[i] = gamma * x[i] / std::max(std::sqrt(norms[line(i)]), 1e-8);
+  return y;
+}
+
+void expect_near(std::vector<float> const& actual, std::vector<double> const& expected, double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i)
+    ASSERT_NEAR(actual[i], expected[i], tolerance * std::abs(expected[i])) << "element " << i;
+}
+
+std::vector<float> column_normalised(std::vector<float> const& values, int rows, int columns, float gamma) {
+  auto const x = test::to_device(values, rows, columns);
+  auto const sums = test::to_device(std::vector<float>(columns, std::nanf("")));
+  column_sum_squares(Execution(), x, sums);
+  column_norm_finish(Execution(), gamma, sums, x);
+  return test::to_host(x);
+}
+
+} // namespace
+
+TEST(RowNorm, EqualsItsDefinitionInFloat64) {
+  for (auto const& [rows, columns] :
+       {std::pair(1, 1), {1, 7}, {5, 5}, {3, 511}, {4, 513}, {64, 96}, {2, 5000}}) {
+    auto const values = test::normal_values(rows * columns, 1);
+    auto const x = test::to_device(values, rows, columns);
+    row_norm(Execution(), 0.15f, x);
+    expect_near(test::to_host(x), reference(values, columns, 0.15f, true), row_tolerance);
+  }
+}
+
+TEST(RowNorm, HasTheFrobeniusNormOfThePolarFactor) {
+  auto const x = test::to_device(test::normal_values(20 * 30, 2), 20, 30);
+  row_norm(Execution(), 1, x);
+  double sum = 0;
+  for (float const v : test::to_host(x)) sum += double(v) * v;
+  EXPECT_NEAR(sum, 20, 20 * 2 * row_tolerance);
+}
+
+TEST(RowNorm, ColumnsEqualTheDefinitionInFloat64) {
+  for (auto const& [rows, columns] :
+       {std::pair(1, 1), {7, 1}, {5, 3}, {130, 50}, {65, 257}, {300, 256}, {70, 600}}) {
+    auto const values = test::normal_values(rows * columns, 3);
+    expect_near(column_normalised(values, rows, columns, 0.15f), reference(values, columns, 0.15f, false),
+                column_tolerance);
+  }
+}
+
+TEST(RowNorm, ZeroLinesStayZeroAndTinyOnesAreClamped) {
+  // Rows: zero; of norm 5e-10, below the clamp; of norm 5.
+  std::vector<float> const values{0, 0, 3e-10f, 4e-10f, 3, 4};
+  auto const x = test::to_device(values, 3, 2);
+  row_norm(Execution(), 1, x);
+  auto const y = test::to_host(x);
+  expect_near({y.begin(), y.begin() + 2}, {0, 0}, 0);
+  // 3e-10f is within half an ulp of 3e-10.
+  expect_near({y.begin() + 2, y.end()}, {0.03, 0.04, 0.6, 0.8}, 1.51 * FLT_EPSILON);
+
+  auto const columns = column_normalised({0, 3e-10f, 3, 0, 4e-10f, 4}, 2, 3, 1);
+  expect_near(columns, {0, 0.03, 0.6, 0, 0.04, 0.8}, 1.76 * FLT_EPSILON);
+}
+
+TEST(RowNorm, SumsOverTheRowsOfSeveralRanksAddUp) {
+  // Small integers: every sum is exact.
+  std::vector<float> values(9 * 5);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = float(int(i * 7 % 11) - 5);
+  auto const sums_of = [&](int begin, int end) {
+    Vector<float> const sums = test::to_device(std::vector<float>(5, -1.0f));
+    column_sum_squares(
+        Execution(),
+        test::to_device(std::vector<float>(values.begin() + begin * 5, values.begin() + end * 5), end - begin,
+                        5),
+        sums);
+    return test::to_host(sums);
+  };
+  auto const whole = sums_of(0, 9), top = sums_of(0, 4), bottom = sums_of(4, 9), none = sums_of(9, 9);
+  for (int j = 0; j < 5; ++j) {
+    double expected = 0;
+    for (int i = 0; i < 9; ++i) expected += values[i * 5 + j] * values[i * 5 + j];
+    EXPECT_EQ(whole[j], expected);
+    EXPECT_EQ(top[j] + bottom[j], expected);
+    EXPECT_EQ(none[j], 0);
+  }
+}
+
+TEST(RowNorm, ANaNIsNotHidden) {
+  auto const x = test::to_device(std::vector<float>{1, std::nanf(""), 3, 4}, 2, 2);
+  row_norm(Execution(), 1, x);
+  EXPECT_TRUE(std::isnan(test::to_host(x)[0]));
+  EXPECT_NEAR(test::to_host(x)[2], 0.6, row_tolerance);
+  EXPECT_TRUE(std::isnan(column_normalised({1, 2, std::nanf(""), 4}, 2, 2, 1)[0]));
+}
+
+TEST(RowNorm, EmptyMatricesAreLeftAloneAndWrongSumsRefused) {
+  Execution const exec;
+  EXPECT_NO_THROW(row_norm(exec, 1, Matrix<float>("x", 0, 4)));
+  EXPECT_NO_THROW(row_norm(exec, 1, Matrix<float>("x", 4, 0)));
+  EXPECT_NO_THROW(column_norm_finish(exec, 1, Vector<float>("s", 4), Matrix<float>("x", 0, 4)));
+  EXPECT_NO_THROW(column_sum_squares(exec, Matrix<float>("x", 4, 0), Vector<float>()));
+  EXPECT_THROW(column_sum_squares(exec, Matrix<float>("x", 4, 2), Vector<float>("s", 4)), Error);
+  EXPECT_THROW(column_norm_finish(exec, 1, Vector<float>("s", 4), Matrix<float>("x", 4, 2)), Error);
+}
