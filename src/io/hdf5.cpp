@@ -8,14 +8,22 @@ std::recursive_mutex mutex;
 
 herr_t close_id(hid_t id) {
   switch (H5Iget_type(id)) {
-  case H5I_FILE: return H5Fclose(id);
-  case H5I_GROUP: return H5Gclose(id);
-  case H5I_DATASET: return H5Dclose(id);
-  case H5I_DATASPACE: return H5Sclose(id);
-  case H5I_DATATYPE: return H5Tclose(id);
-  case H5I_ATTR: return H5Aclose(id);
-  case H5I_GENPROP_LST: return H5Pclose(id);
-  default: return H5Idec_ref(id);
+  case H5I_FILE:
+    return H5Fclose(id);
+  case H5I_GROUP:
+    return H5Gclose(id);
+  case H5I_DATASET:
+    return H5Dclose(id);
+  case H5I_DATASPACE:
+    return H5Sclose(id);
+  case H5I_DATATYPE:
+    return H5Tclose(id);
+  case H5I_ATTR:
+    return H5Aclose(id);
+  case H5I_GENPROP_LST:
+    return H5Pclose(id);
+  default:
+    return H5Idec_ref(id);
   }
 }
 

@@ -13,7 +13,8 @@
 
 namespace prowl::hdf5 {
 
-/// Held around every use of HDF5; recursive. Also silences the library's own error printing: errors are thrown.
+/// Held around every use of HDF5; recursive. Also silences the library's own error printing: errors are
+/// thrown.
 class Lock {
 public:
   Lock();
