@@ -171,7 +171,9 @@ void Dataset::Files::open_captions(std::string const& path, std::int64_t size) {
   hdf5::Handle const type(H5Dget_type(captions.handle.get()), captions.where);
   if (captions.shape.size() != 1 || std::int64_t(captions.shape[0]) != size ||
       H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) <= 0)
-    throw Error("{}: {} expected", captions.where, expected);
+    throw Error("{}: {}shape ({}), {} expected", captions.where,
+                H5Tget_class(type.get()) == H5T_STRING ? "" : "no strings, ", fmt::join(captions.shape, ", "),
+                expected);
 }
 
 std::vector<TextEncoder> Dataset::Files::open_text(std::string const& path, std::int64_t size) {
