@@ -1,0 +1,48 @@
+#include <prowl/core/error.hpp>
+#include <prowl/io/atomic_file.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+namespace prowl {
+
+namespace {
+
+void flush_to_disk(std::string const& path, int flags) {
+  int const file = ::open(path.c_str(), flags);
+  if (file < 0) throw Error("{}: cannot be opened to flush it: {}", path, std::strerror(errno));
+  int const status = ::fsync(file);
+  int const error = errno;
+  ::close(file);
+  // Some file systems cannot flush folders; the rename is then as safe as they make it.
+  if (status != 0 && error != EINVAL)
+    throw Error("{}: cannot be flushed to disk: {}", path, std::strerror(error));
+}
+
+} // namespace
+
+AtomicFile::AtomicFile(std::string target)
+    : target_(std::move(target)), path_(fmt::format("{}.writing-{}", target_, ::getpid())) {
+  auto const folder = std::filesystem::absolute(target_).parent_path();
+  if (!std::filesystem::is_directory(folder))
+    throw Error("{}: cannot be written: there is no folder {}", target_, folder.string());
+}
+
+AtomicFile::~AtomicFile() {
+  if (!committed_) ::unlink(path_.c_str());
+}
+
+void AtomicFile::commit() {
+  flush_to_disk(path_, O_RDONLY);
+  if (std::rename(path_.c_str(), target_.c_str()) != 0)
+    throw Error("{}: cannot be renamed to {}: {}", path_, target_, std::strerror(errno));
+  committed_ = true;
+  flush_to_disk(std::filesystem::absolute(target_).parent_path().string(), O_RDONLY | O_DIRECTORY);
+}
+
+} // namespace prowl

@@ -1,0 +1,31 @@
+/// Files that appear whole or not at all.
+#pragma once
+
+#include <string>
+
+namespace prowl {
+
+/// A file being written beside its target, under another name in the same folder.
+///
+/// Write to `path()`, close it, then `commit()`. Without a commit (an exception on the way) the destructor
+/// removes what was written, and the target is as it was.
+class AtomicFile {
+public:
+  explicit AtomicFile(std::string target);
+  AtomicFile(AtomicFile const&) = delete;
+  AtomicFile& operator=(AtomicFile const&) = delete;
+  ~AtomicFile();
+
+  std::string const& path() const { return path_; }
+  std::string const& target() const { return target_; }
+
+  /// Flushes the file to the disk, renames it to the target and flushes the folder. Throws Error naming the
+  /// file.
+  void commit();
+
+private:
+  std::string target_, path_;
+  bool committed_ = false;
+};
+
+} // namespace prowl
