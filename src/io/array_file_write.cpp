@@ -1,0 +1,268 @@
+#include <prowl/io/agree.hpp>
+#include <prowl/io/array_file.hpp>
+#include <prowl/io/detail/array_format.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+namespace prowl {
+
+using namespace detail;
+using hdf5::check;
+using hdf5::Handle;
+
+namespace {
+
+void validate(std::string const& path, ArrayFileContents const& contents) {
+  std::set<std::string> names;
+  for (auto const& a : contents.arrays) {
+    if (a.name.empty() || !names.insert(a.name).second)
+      throw Error("{}: array name '{}' is empty or given twice", path, a.name);
+    if (a.shape.empty() || a.shape.size() > H5S_MAX_RANK ||
+        *std::min_element(a.shape.begin(), a.shape.end()) < 1)
+      throw Error("{}: array {} has shape {}; every extent must be at least 1", path, a.name,
+                  shape_name(a.shape));
+    if (a.begin < 0 || a.end < a.begin || a.end > a.shape[0])
+      throw Error("{}: array {} of {} rows: rows {} to {} do not exist", path, a.name, a.shape[0], a.begin,
+                  a.end);
+    if (a.begin < a.end && std::visit([](auto const* data) { return !data; }, a.data))
+      throw Error("{}: array {}: no data for rows {} to {}", path, a.name, a.begin, a.end);
+  }
+  for (auto const& [name, value] : contents.attributes) {
+    auto const* text = std::get_if<std::string>(&value);
+    if (text && (text->size() >= 32768 || text->find('\0') != std::string::npos))
+      throw Error("{}: attribute {} must be shorter than 32 KiB and without NUL", path, name);
+    if (name == "format" || name == "header_checksum")
+      throw Error("{}: the attribute name {} is reserved", path, name);
+  }
+  for (auto const& [name, value] : contents.texts)
+    if (value.find('\0') != std::string::npos) throw Error("{}: text {} contains NUL", path, name);
+}
+
+/// The same list on every rank, by a digest of it.
+void require_same_list(MPI_Comm comm, std::string const& path, std::vector<ArrayRows> const& arrays) {
+  std::vector<HeaderArray> list;
+  for (auto const& a : arrays) list.push_back({a.name, a.shape, type_of(a.data), 0});
+  std::uint64_t const own = header_checksum({}, {}, list);
+  std::uint64_t first = own;
+  MPI_Bcast(&first, 1, MPI_UINT64_T, 0, comm);
+  together(comm, [&] {
+    if (own != first) throw Error("{}: the ranks do not give the same list of arrays", path);
+  });
+}
+
+std::uint64_t checksum_of(ArrayRows const& a) {
+  std::int64_t const c = columns(a.shape);
+  return std::visit([&](auto const* data) { return checksum(data, a.begin * c, (a.end - a.begin) * c); },
+                    a.data);
+}
+
+/// Each array's whole checksum; throws where the ranks' rows are not a partition.
+std::vector<std::uint64_t> whole_checksums(MPI_Comm comm, std::string const& path,
+                                           std::vector<ArrayRows> const& arrays,
+                                           std::vector<std::uint64_t> const& own) {
+  std::size_t const n = arrays.size();
+  std::vector<std::uint64_t> sums(own);
+  for (auto const& a : arrays) sums.push_back(cover(a.begin, a.end));
+  sum_over_ranks(comm, sums);
+  for (std::size_t i = 0; i < n; ++i)
+    if (sums[n + i] != cover(0, arrays[i].shape[0]))
+      throw Error("{}: array {}: the ranks do not give each of its {} rows exactly once", path,
+                  arrays[i].name, arrays[i].shape[0]);
+  sums.resize(n);
+  return sums;
+}
+
+Handle string_type(std::string const& value) {
+  Handle type(H5Tcopy(H5T_C_S1), "string type");
+  check(H5Tset_size(type.get(), std::max<std::size_t>(1, value.size())), "string type");
+  check(H5Tset_strpad(type.get(), H5T_STR_NULLPAD), "string type");
+  check(H5Tset_cset(type.get(), H5T_CSET_UTF8), "string type");
+  return type;
+}
+
+void write_attribute(hid_t object, std::string const& name, hid_t type, hid_t in_memory, void const* value) {
+  Handle const space(H5Screate(H5S_SCALAR), name);
+  Handle const attribute(H5Acreate2(object, name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT),
+                         "attribute " + name);
+  check(H5Awrite(attribute.get(), in_memory, value), "attribute " + name);
+}
+
+void write_text(hid_t file, hid_t links, std::string const& name, std::string const& value) {
+  Handle const type = string_type(value);
+  Handle const space(H5Screate(H5S_SCALAR), name);
+  Handle const data(H5Dcreate2(file, name.c_str(), type.get(), space.get(), links, H5P_DEFAULT, H5P_DEFAULT),
+                    name);
+  check(H5Dwrite(data.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.c_str()), name);
+}
+
+void create_array(hid_t file, hid_t links, HeaderArray const& a) {
+  std::vector<hsize_t> const extents(a.shape.begin(), a.shape.end());
+  Handle const space(H5Screate_simple(int(extents.size()), extents.data(), nullptr), a.name);
+  Handle const plan(H5Pcreate(H5P_DATASET_CREATE), a.name);
+  check(H5Pset_alloc_time(plan.get(), H5D_ALLOC_TIME_EARLY), a.name);
+  check(H5Pset_fill_time(plan.get(), H5D_FILL_TIME_NEVER), a.name);
+  Handle const data(
+      H5Dcreate2(file, a.name.c_str(), file_type(a.type), space.get(), links, plan.get(), H5P_DEFAULT),
+      "array " + a.name);
+  write_attribute(data.get(), "checksum", H5T_STD_U64LE, H5T_NATIVE_UINT64, &a.checksum);
+}
+
+/// Everything but the arrays' elements, for which there is space. By one rank: no metadata is written in
+/// parallel.
+void create(std::string const& file_name, ArrayFileContents const& contents,
+            std::vector<std::uint64_t> const& checksums) {
+  std::vector<HeaderArray> list;
+  for (std::size_t i = 0; i < contents.arrays.size(); ++i) {
+    auto const& a = contents.arrays[i];
+    list.push_back({a.name, a.shape, type_of(a.data), checksums[i]});
+  }
+  std::sort(list.begin(), list.end(), [](auto const& a, auto const& b) { return a.name < b.name; });
+
+  hdf5::Lock const lock;
+  // Version 1.8 of the format: HDF5's own metadata carry checksums too, and every reader still in use knows
+  // it.
+  Handle const access(H5Pcreate(H5P_FILE_ACCESS), file_name);
+  check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_V18), file_name);
+  Handle const links(H5Pcreate(H5P_LINK_CREATE), file_name);
+  check(H5Pset_create_intermediate_group(links.get(), 1), file_name);
+  Handle file(H5Fcreate(file_name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()),
+              "cannot write " + file_name);
+  for (auto const& [name, value] : contents.texts) write_text(file.get(), links.get(), name, value);
+  for (auto const& a : list) create_array(file.get(), links.get(), a);
+  for (auto const& [name, value] : contents.attributes) {
+    if (auto const* integer = std::get_if<std::int64_t>(&value)) {
+      write_attribute(file.get(), name, H5T_STD_I64LE, H5T_NATIVE_INT64, integer);
+    } else {
+      auto const& text = std::get<std::string>(value);
+      Handle const type = string_type(text);
+      write_attribute(file.get(), name, type.get(), type.get(), text.c_str());
+    }
+  }
+  write_attribute(file.get(), "format", H5T_STD_I64LE, H5T_NATIVE_INT64, &array_format);
+  std::uint64_t const header = header_checksum(contents.attributes, contents.texts, list);
+  write_attribute(file.get(), "header_checksum", H5T_STD_U64LE, H5T_NATIVE_UINT64, &header);
+  file.close("cannot write " + file_name);
+}
+
+/// A POSIX file or folder, open; for what HDF5 does not do.
+class Descriptor {
+public:
+  Descriptor(std::string const& path, int flags) : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC)) {
+    if (fd_ < 0) fail("cannot open");
+  }
+  Descriptor(Descriptor const&) = delete;
+  ~Descriptor() { ::close(fd_); }
+
+  void flush() const {
+    if (::fsync(fd_) != 0) fail("cannot flush to disk");
+  }
+
+  /// So that a full disk is noticed here, by one rank, and not in the midst of parallel writes.
+  void reserve() const {
+    struct stat info {};
+    if (::fstat(fd_, &info) != 0) fail("cannot inspect");
+    if (::fallocate(fd_, 0, 0, info.st_size) == 0) return;
+    if (errno != EOPNOTSUPP && errno != ENOSYS) fail("cannot reserve its space on disk");
+    struct statvfs disk {};
+    if (::fstatvfs(fd_, &disk) == 0 &&
+        double(disk.f_bavail) * double(disk.f_frsize) + 512.0 * double(info.st_blocks) < double(info.st_size))
+      throw Error("{}: no space left on disk for its {} bytes", path_, info.st_size);
+  }
+
+private:
+  [[noreturn]] void fail(char const* what) const {
+    throw Error("{}: {}: {}", path_, what, std::strerror(errno));
+  }
+
+  std::string path_;
+  int fd_;
+};
+
+void write_rows(hid_t file, ArrayRows const& a) {
+  ElementType const type = type_of(a.data);
+  Handle const data(H5Dopen2(file, a.name.c_str(), H5P_DEFAULT), a.name);
+  for_pieces(a.shape, type, a.begin, a.end, [&](std::int64_t begin, std::int64_t end) {
+    RowSelection const rows(a.shape, begin, end);
+    void const* const source = std::visit(
+        [&](auto const* p) -> void const* { return p + (begin - a.begin) * columns(a.shape); }, a.data);
+    check(H5Dwrite(data.get(), memory_type(type), rows.memory.get(), rows.file.get(), H5P_DEFAULT, source),
+          "array " + a.name);
+  });
+}
+
+/// Every rank's rows, independently, into the file that `create` made.
+void write_elements(MPI_Comm comm, std::string const& file_name, std::vector<ArrayRows> const& arrays) {
+  Handle file;
+  together(comm, [&] {
+    hdf5::Lock const lock;
+    Handle const access(H5Pcreate(H5P_FILE_ACCESS), file_name);
+    check(H5Pset_fapl_mpio(access.get(), comm, MPI_INFO_NULL), file_name);
+    file = Handle(H5Fopen(file_name.c_str(), H5F_ACC_RDWR, access.get()), "cannot open " + file_name);
+  });
+  std::string failure;
+  try {
+    hdf5::Lock const lock;
+    for (auto const& a : arrays)
+      if (a.begin < a.end) write_rows(file.get(), a);
+  } catch (std::exception const& e) {
+    failure = "cannot write " + file_name + ": " + e.what();
+  }
+  // Closing is collective: also the ranks that failed take part, before they say so.
+  together(comm, [&] { file.close("cannot write " + file_name); });
+  agree(comm, failure);
+}
+
+} // namespace
+
+std::string temporary_name(std::string const& path) {
+  std::filesystem::path const p(path);
+  return (p.parent_path() / fmt::format(".{}.tmp", p.filename().string())).string();
+}
+
+void write_array_file(MPI_Comm comm, std::string const& path, ArrayFileContents const& contents) {
+  std::string const temporary = temporary_name(path);
+  auto const folder = std::filesystem::path(path).parent_path();
+  auto const& arrays = contents.arrays;
+  together(comm, [&] { validate(path, contents); });
+  require_same_list(comm, path, arrays);
+  std::vector<std::uint64_t> own;
+  for (auto const& a : arrays) own.push_back(checksum_of(a));
+  auto const whole = whole_checksums(comm, path, arrays, own);
+  try {
+    together_on(0, comm, [&] {
+      create(temporary, contents, whole);
+      Descriptor(temporary, O_RDWR).reserve();
+    });
+    write_elements(comm, temporary, arrays);
+    together(comm, [&] { Descriptor(temporary, O_RDWR).flush(); });
+    ArrayFileReader const reader(comm, temporary);
+    together(comm, [&] {
+      for (std::size_t i = 0; i < arrays.size(); ++i)
+        if (reader.sum_of_rows(arrays[i].name, arrays[i].begin, arrays[i].end) != own[i])
+          throw Error("{}: array {}: what is in the file is not what was written", temporary, arrays[i].name);
+    });
+    together_on(0, comm, [&] {
+      std::filesystem::rename(temporary, path);
+      Descriptor(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY).flush();
+    });
+  } catch (Error const&) {
+    // The same Error on every rank. Not a temporary that another rank may still have to open: agreed on
+    // before.
+    int rank = 0;
+    MPI_Comm_rank(comm, &rank);
+    std::error_code ignored;
+    if (rank == 0) std::filesystem::remove(temporary, ignored);
+    throw;
+  }
+}
+
+} // namespace prowl

@@ -1,0 +1,28 @@
+/// Checkpoints of a run: a folder of array files, the newest of which that is intact is where the run goes
+/// on.
+#pragma once
+
+#include <prowl/io/array_file.hpp>
+
+#include <functional>
+#include <optional>
+
+namespace prowl {
+
+/// FOLDER/checkpoint-00000120.h5 for step 120.
+std::string checkpoint_path(std::string const& folder, std::int64_t step);
+
+/// Collective. Writes the checkpoint of a step (its attribute `step` is added to the contents) into an
+/// existing folder, whole or not at all; a damaged or equal one of the same step is replaced. Then deletes
+/// older steps so that `keep` are left (0: all); later steps stay. Before, removes what killed runs left
+/// half-written. Returns the path.
+std::string write_checkpoint(MPI_Comm comm, std::string const& folder, std::int64_t step,
+                             ArrayFileContents contents, int keep);
+
+/// Collective. The checkpoint of the latest step of which every byte is as it was written, on every rank the
+/// same; none where there is none. On rank 0, `log` gets a line for each one that is passed over, with the
+/// reason.
+std::optional<std::string> newest_intact_checkpoint(MPI_Comm comm, std::string const& folder,
+                                                    std::function<void(std::string const&)> const& log);
+
+} // namespace prowl
