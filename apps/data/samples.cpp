@@ -1,5 +1,4 @@
 #include <data/samples.hpp>
-#include <prowl/core/error.hpp>
 #include <prowl/io/dataset_writer.hpp>
 
 #include <algorithm>
@@ -19,16 +18,13 @@ void write_samples(Options const& options, std::string const& source, std::vecto
   HashedText const text(options.tokens, options.width);
   DatasetLayout layout;
   layout.size = std::int64_t(samples.size());
-  layout.training_count = validation - order.begin();
+  layout.training_count = validation == order.begin() ? layout.size : validation - order.begin();
   layout.height = layout.width = options.size;
   layout.encoder = "words";
   layout.tokens = options.tokens;
   layout.text_width = layout.pooled_width = options.width;
   layout.text_encoding = hashed_words;
   layout.source = source;
-  if (layout.training_count == 0)
-    throw Error("{}: none of the {} samples is for training, at least one expected", source, samples.size());
-
   std::size_t cut = 0;
   DatasetWriter writer(options.output, layout);
   for (auto const i : order) {
