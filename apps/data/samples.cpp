@@ -1,6 +1,8 @@
 #include <data/samples.hpp>
 #include <prowl/io/dataset_writer.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
