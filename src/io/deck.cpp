@@ -255,7 +255,7 @@ private:
     auto value = converted(node, option.type);
     if (!value || (option.check.holds && !option.check.holds(*value)))
       return fail(line, fmt::format("{}: {}, expected {}", shown, text_of(node), expectation(option)));
-    option.set(std::move(*value));
+    option.set(*value);
   }
 
   void read_rows(DeckTables const& tables, toml::node const& node, std::size_t line) {
