@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -56,7 +57,11 @@ void replace(std::string const& path, std::string const& text) {
 
 Metrics::Metrics(std::string path, std::int64_t first_step) : path_(std::move(path)) {
   std::string old;
-  if (std::ifstream in(path_, std::ios::binary); in) old.assign(std::istreambuf_iterator<char>(in), {});
+  if (std::filesystem::is_regular_file(path_)) {
+    std::ifstream in(path_, std::ios::binary);
+    if (!in) fail(path_, "read");
+    old.assign(std::istreambuf_iterator<char>(in), {});
+  }
   std::string kept;
   for (std::size_t begin = 0; begin < old.size();) {
     auto const end = std::min(old.find('\n', begin), old.size());
