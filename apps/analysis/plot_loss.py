@@ -60,6 +60,12 @@ def smoothed(points, window):
     return result
 
 
+def tick_label(value, _position=None):
+    """Plain numbers at 1, 2, 3 and 5 of each decade."""
+    shown = f"{value:.6g}"
+    return shown if shown.strip("0.")[:1] in "1235" and len(shown.strip("0.")) == 1 else ""
+
+
 class Parser(argparse.ArgumentParser):
     """One line for a wrong argument."""
 
@@ -96,8 +102,8 @@ def main():
                       label=f"{label}, validation ({last:.4f} at the end)")
     if not arguments.linear:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%.3g"))
-        axes.yaxis.set_minor_formatter(matplotlib.ticker.LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 1)))
+        axes.yaxis.set_major_formatter(tick_label)
+        axes.yaxis.set_minor_formatter(tick_label)
     axes.set_xlabel("step")
     axes.set_ylabel("loss (mean squared error of the velocity)")
     axes.grid(True, which="both", color="#dddddd", linewidth=0.5)
