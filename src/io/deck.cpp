@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -255,7 +256,7 @@ private:
     auto value = converted(node, option.type);
     if (!value || (option.check.holds && !option.check.holds(*value)))
       return fail(line, fmt::format("{}: {}, expected {}", shown, text_of(node), expectation(option)));
-    option.set(std::move(*value));
+    option.set(*value);
   }
 
   void read_rows(DeckTables const& tables, toml::node const& node, std::size_t line) {
@@ -300,11 +301,10 @@ private:
 };
 
 void Deck::read_file(std::string const& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string const text{std::istreambuf_iterator<char>(file), {}};
-  // A folder opens but does not read.
-  if (!file.is_open() || file.bad()) throw Error("{}: cannot be read, expected a deck in TOML", path);
-  read(text, path);
+  std::ifstream file;
+  if (!std::filesystem::is_directory(path)) file.open(path, std::ios::binary); // a folder opens, too
+  if (!file.is_open()) throw Error("{}: cannot be read, expected a deck in TOML", path);
+  read(std::string(std::istreambuf_iterator<char>(file), {}), path);
 }
 
 void Deck::read(std::string_view text, std::string const& name) {

@@ -50,7 +50,7 @@ struct DeckOption {
   std::string meaning;
   DeckCheck check;
   std::function<std::optional<DeckValue>()> get; ///< nothing: unset
-  std::function<void(DeckValue)> set;
+  std::function<void(DeckValue const&)> set;
   std::optional<DeckValue> initial; ///< the default
 };
 
@@ -146,7 +146,7 @@ void DeckSchema::option(std::string key, T& variable, std::string meaning, DeckC
     else
       return std::nullopt;
   };
-  auto const set = [&variable](DeckValue value) { variable = std::get<Stored>(std::move(value)); };
+  auto const set = [&variable](DeckValue const& value) { variable = std::get<Stored>(value); };
   add({std::move(key), DeckValue(Stored{}).index(), std::move(meaning), std::move(check), get, set, get()});
 }
 
