@@ -217,7 +217,10 @@ void write_elements(MPI_Comm comm, std::string const& file_name, std::vector<Arr
     hdf5::Lock const lock;
     Handle const access(H5Pcreate(H5P_FILE_ACCESS), file_name);
     check(H5Pset_fapl_mpio(access.get(), comm, MPI_INFO_NULL), file_name);
-    file = Handle(H5Fopen(file_name.c_str(), H5F_ACC_RDWR, access.get()), "cannot open " + file_name);
+    // MPI-IO takes what is before a colon for the kind of file system, unless it is given one.
+    bool const colon = file_name.find(':') != std::string::npos;
+    file = Handle(H5Fopen((colon ? "ufs:" + file_name : file_name).c_str(), H5F_ACC_RDWR, access.get()),
+                  "cannot open " + file_name);
   });
   std::string failure;
   try {
