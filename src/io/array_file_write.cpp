@@ -156,7 +156,8 @@ void create(std::string const& file_name, ArrayFileContents const& contents,
 /// A POSIX file or folder, open; for what HDF5 does not do.
 class Descriptor {
 public:
-  Descriptor(std::string const& path, int flags) : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC)) {
+  Descriptor(std::string const& path, int flags)
+      : path_(path), fd_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
     if (fd_ < 0) fail("cannot open");
   }
   Descriptor(Descriptor const&) = delete;
@@ -166,16 +167,15 @@ public:
     if (::fsync(fd_) != 0) fail("cannot flush to disk");
   }
 
-  /// So that a full disk is noticed here, by one rank, and not in the midst of parallel writes.
-  void reserve() const {
-    struct stat info {};
-    if (::fstat(fd_, &info) != 0) fail("cannot inspect");
-    if (::fallocate(fd_, 0, 0, info.st_size) == 0) return;
+  /// Makes the file's first `bytes` bytes surely writable, or throws.
+  void reserve(std::int64_t bytes) const {
+    if (::fallocate(fd_, 0, 0, bytes) == 0) return;
     if (errno != EOPNOTSUPP && errno != ENOSYS) fail("cannot reserve its space on disk");
+    struct stat info {};
     struct statvfs disk {};
-    if (::fstatvfs(fd_, &disk) == 0 &&
-        double(disk.f_bavail) * double(disk.f_frsize) + 512.0 * double(info.st_blocks) < double(info.st_size))
-      throw Error("{}: no space left on disk for its {} bytes", path_, info.st_size);
+    if (::fstat(fd_, &info) != 0 || ::fstatvfs(fd_, &disk) != 0) fail("cannot inspect");
+    if (double(disk.f_bavail) * double(disk.f_frsize) + 512.0 * double(info.st_blocks) < double(bytes))
+      throw Error("{}: cannot reserve its space on disk: {} bytes are not free", path_, bytes);
   }
 
 private:
@@ -186,6 +186,17 @@ private:
   std::string path_;
   int fd_;
 };
+
+/// Not less than the file will have.
+std::int64_t estimated_size(ArrayFileContents const& contents) {
+  std::int64_t bytes = std::int64_t{1} << 16;
+  for (auto const& a : contents.arrays)
+    bytes += a.shape[0] * columns(a.shape) * type_size(type_of(a.data)) + 2048;
+  for (auto const& [name, value] : contents.attributes)
+    bytes += 2048 + (value.index() == 1 ? std::int64_t(std::get<std::string>(value).size()) : 0);
+  for (auto const& [name, value] : contents.texts) bytes += 2048 + std::int64_t(value.size());
+  return bytes;
+}
 
 void write_rows(hid_t file, ArrayRows const& a) {
   ElementType const type = type_of(a.data);
@@ -206,7 +217,10 @@ void write_elements(MPI_Comm comm, std::string const& file_name, std::vector<Arr
     hdf5::Lock const lock;
     Handle const access(H5Pcreate(H5P_FILE_ACCESS), file_name);
     check(H5Pset_fapl_mpio(access.get(), comm, MPI_INFO_NULL), file_name);
-    file = Handle(H5Fopen(file_name.c_str(), H5F_ACC_RDWR, access.get()), "cannot open " + file_name);
+    // MPI-IO takes what is before a colon for the kind of file system, unless it is given one.
+    bool const colon = file_name.find(':') != std::string::npos;
+    file = Handle(H5Fopen((colon ? "ufs:" + file_name : file_name).c_str(), H5F_ACC_RDWR, access.get()),
+                  "cannot open " + file_name);
   });
   std::string failure;
   try {
@@ -239,8 +253,11 @@ void write_array_file(MPI_Comm comm, std::string const& path, ArrayFileContents 
   auto const whole = whole_checksums(comm, path, arrays, own);
   try {
     together_on(0, comm, [&] {
+      // HDF5 cannot close a file whose metadata do not fit on the disk: whether all will fit is found out
+      // before it starts, and again for the exact size before the ranks write in parallel.
+      Descriptor(temporary, O_RDWR | O_CREAT | O_TRUNC).reserve(estimated_size(contents));
       create(temporary, contents, whole);
-      Descriptor(temporary, O_RDWR).reserve();
+      Descriptor(temporary, O_RDWR).reserve(std::int64_t(std::filesystem::file_size(temporary)));
     });
     write_elements(comm, temporary, arrays);
     together(comm, [&] { Descriptor(temporary, O_RDWR).flush(); });

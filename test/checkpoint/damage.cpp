@@ -55,7 +55,8 @@ TEST_F(Checkpoint, with_a_changed_attribute_text_or_dataset_list_is_refused) {
     return error_of([&] { ArrayFileReader(MPI_COMM_WORLD, path); });
   };
   auto const set = [](hid_t file, char const* object, char const* name, std::int64_t value) {
-    hdf5::Handle const a(H5Aopen_by_name(file, object, name, H5P_DEFAULT, H5P_DEFAULT), name);
+    hdf5::Handle const o(H5Oopen(file, object, H5P_DEFAULT), object);
+    hdf5::Handle const a(H5Aopen(o.get(), name, H5P_DEFAULT), name);
     hdf5::check(H5Awrite(a.get(), H5T_NATIVE_INT64, &value), name);
   };
   EXPECT_EQ(error_of([&] { ArrayFileReader(MPI_COMM_WORLD, path); }), "");
