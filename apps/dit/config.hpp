@@ -1,0 +1,42 @@
+/// The sizes of an MMDiT.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace prowl::dit {
+
+/// A frozen text encoder, whose token features are an input of the model.
+struct Encoder {
+  std::string name;
+  int width;  ///< D_e, features of a token
+  int tokens; ///< T_e, tokens of a caption, padded
+};
+
+struct ModelConfig {
+  int hidden = 0;      ///< d, a multiple of 64
+  int layers = 0;      ///< L
+  int patch = 2;       ///< p
+  int channels = 16;   ///< C, of a latent
+  int image_size = 64; ///< height and width of a latent
+  std::vector<Encoder> encoders;
+  int pooled_width = 2048; ///< P, of the pooled text features
+
+  static constexpr int head_size = 64;
+  int heads() const { return hidden / head_size; }
+  int grid() const { return image_size / patch; }
+  int image_tokens() const { return grid() * grid(); }
+  int text_tokens() const;
+  int tokens() const { return image_tokens() + text_tokens(); }
+  int patch_size() const { return patch * patch * channels; }
+  int pixels() const { return image_size * image_size; }
+};
+
+/// The paper's models: "mmdit-1.3b", "mmdit-4b", "mmdit-9b", "mmdit-15b". Throws Error for another name.
+ModelConfig preset(std::string const& name);
+
+/// Throws Error for sizes that no model can have.
+void validate(ModelConfig const& config);
+
+} // namespace prowl::dit
