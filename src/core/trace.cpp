@@ -5,21 +5,14 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <vector>
 
 namespace prowl::trace {
 
 namespace {
 
-struct Event {
-  Track track;
-  std::string name;
-  double begin, end;
-};
-
 std::atomic<bool> on{false};
 std::mutex mutex;
-std::vector<Event> events;
+std::vector<Event> recorded;
 
 } // namespace
 
@@ -33,7 +26,12 @@ double now() {
 void record(Track track, std::string name, double begin, double end) {
   if (!enabled()) return;
   std::lock_guard const lock(mutex);
-  events.push_back({track, std::move(name), begin, end});
+  recorded.push_back({track, std::move(name), begin, end});
+}
+
+std::vector<Event> events() {
+  std::lock_guard const lock(mutex);
+  return recorded;
 }
 
 std::string json(int process) {
@@ -43,7 +41,7 @@ std::string json(int process) {
                   R"({{"ph":"M","name":"thread_name","pid":{0},"tid":0,"args":{{"name":"compute"}}}},)"
                   R"({{"ph":"M","name":"thread_name","pid":{0},"tid":1,"args":{{"name":"communication"}}}})",
                   process);
-  for (auto const& e : events)
+  for (auto const& e : recorded)
     text += fmt::format(",\n"
                         R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})",
                         e.name, process, int(e.track), e.begin * 1e6, (e.end - e.begin) * 1e6);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace prowl::trace {
 
@@ -17,6 +18,14 @@ double now();
 
 /// Adds a span. Thread-safe.
 void record(Track track, std::string name, double begin, double end);
+
+struct Event {
+  Track track;
+  std::string name;
+  double begin, end; ///< seconds, as `now` counts
+};
+/// The spans recorded so far, in the order in which they ended.
+std::vector<Event> events();
 
 /// The spans of this process as comma-separated JSON events; `process` tells the ranks apart in the picture.
 std::string json(int process);

@@ -1,0 +1,66 @@
+// prowl-bench: the time and the communication of the optimizers, and the speed of the kernels.
+#include <bench/kernels.hpp>
+#include <bench/optimizer.hpp>
+
+#include <prowl/comm/runtime.hpp>
+
+#include <CLI/CLI.hpp>
+#include <mpi.h>
+
+namespace prowl::bench {
+
+namespace {
+
+int run(int argc, char** argv) {
+  CLI::App app("Measures the optimizers and the kernels of Prowl");
+  app.require_subcommand(1);
+  OptimizerBench options;
+
+  auto* optimizer = app.add_subcommand(
+      "optimizer", "AdamW, Muon and Periodic Row-wise Muon in turn, on the ranks as launched (mpirun -n P)");
+  optimizer
+      ->add_option("--model", options.model,
+                   "Shapes: mmdit-1.3b (or -4b, -9b, -15b), mmdit:d=256,L=4, or 64x256*6,256x64")
+      ->required();
+  optimizer->add_option("--steps", options.steps, "Steps of each, rounded up to whole periods")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  optimizer->add_option("--period", options.period, "K of the periodic ones")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  optimizer->add_option("--bucket-mib", options.bucket_mib, "Cap of a gathered bucket, MiB")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  optimizer->add_option("--wire", options.wire, "Momentum elements in a gather: fp32 or bf16")
+      ->capture_default_str();
+  optimizer
+      ->add_option("--systems", options.systems,
+                   "Periodic variants: all, or a list of naive,sharded_rownorm,buckets,overlap")
+      ->capture_default_str();
+  optimizer->add_option("--trace", options.trace, "File for a Chrome trace of one period of the full system");
+  optimizer->add_option("--json", options.json, "File for all results");
+
+  auto* kernels = app.add_subcommand("kernels", "Each kernel alone, with Google Benchmark and its options");
+  kernels->prefix_command();
+
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::ParseError const& error) {
+    return rank == 0 ? app.exit(error) : error.get_exit_code();
+  }
+  if (*optimizer)
+    run_optimizer(options);
+  else
+    run_kernels(kernels->remaining());
+  return 0;
+}
+
+} // namespace
+
+} // namespace prowl::bench
+
+int main(int argc, char** argv) {
+  return prowl::run(argc, argv, [&] { return prowl::bench::run(argc, argv); });
+}
