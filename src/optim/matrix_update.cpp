@@ -127,6 +127,14 @@ void MatrixUpdate::fed(std::size_t parameter, Vector<float> const& to) const {
     Kokkos::deep_copy(exec_, to, m);
 }
 
+Vector<float> MatrixUpdate::fed(std::size_t parameter) const {
+  auto const size = store_.layout().local_size(parameter);
+  if (!routes_[parameter].muon.nesterov) return slice(momenta_, offsets_[parameter], size);
+  auto const u = slice(scratch_, 0, size);
+  fed(parameter, u);
+  return u;
+}
+
 void MatrixUpdate::apply(std::size_t parameter, Vector<float> const& direction, double rate_factor) const {
   auto const& layout = store_.layout();
   auto const& p = layout.parameters()[parameter];
@@ -143,9 +151,7 @@ void MatrixUpdate::launch(Bucket const& bucket, Slot& slot) {
   for (auto const& entry : bucket.entries) {
     auto const size = layout.local_size(entry.parameter);
     if (options_.wire == Wire::bfloat16) {
-      auto const u = slice(scratch_, 0, size);
-      fed(entry.parameter, u);
-      to_bfloat16(exec_, u, slice(slot.sent_bf16, entry.offset, size));
+      to_bfloat16(exec_, fed(entry.parameter), slice(slot.sent_bf16, entry.offset, size));
     } else {
       fed(entry.parameter, slice(slot.sent, entry.offset, size));
     }
@@ -220,9 +226,7 @@ void MatrixUpdate::begin_row_norm(std::vector<std::size_t> const& parameters) {
   for (auto i : parameters) {
     auto const& p = layout.parameters()[i];
     if (!is_tall(p)) continue;
-    auto const u = slice(scratch_, 0, layout.local_size(i));
-    fed(i, u);
-    column_sum_squares(exec_, as_matrix(u, layout.rows(i).size(), p.columns()),
+    column_sum_squares(exec_, as_matrix(fed(i), layout.rows(i).size(), p.columns()),
                        slice(column_sums_, offset, p.columns()));
     offset += p.columns();
   }

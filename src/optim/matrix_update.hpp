@@ -45,6 +45,8 @@ private:
   void update_momenta();
   /// U of the parameter's shard into `to`.
   void fed(std::size_t parameter, Vector<float> const& to) const;
+  /// U of the parameter's shard, to be read: the momentum itself, or, with nesterov, in the scratch array.
+  Vector<float> fed(std::size_t parameter) const;
   void launch(Bucket const& bucket, Slot& slot);
   void rebuild(Bucket const& bucket, Bucket::Entry const& entry, Slot const& slot) const;
   void gather_and_update(std::vector<Bucket const*> const& buckets, std::int64_t t, double rate_factor);
