@@ -199,7 +199,7 @@ void norm_to_heads_backward(Execution const& exec, HeadShape shape, Batch<T cons
           norm_head_backward<T>(team, upstream + at.joint, w, angle, x + at.row, part);
         }
       });
-  sum_rows<T>(exec, partials, dweight);
+  sum_rows<T>(exec, Matrix<T>(partials.data(), head_norm_partials(shape), head_size), dweight);
 }
 
 #define PROWL_INSTANTIATE(T)                                                                                 \

@@ -26,7 +26,7 @@ template <class T>
 void norm_to_heads(Execution const& exec, HeadShape shape, Matrix<T const> const& rows,
                    Matrix<T const> const& weight, Matrix<T const> const& rope, Batch<T> const& heads);
 
-/// Rows of the scratch that norm_to_heads_backward needs for its partial sums, of 64 columns.
+/// The least rows of the scratch that norm_to_heads_backward needs for its partial sums, of 64 columns.
 std::int64_t head_norm_partials(HeadShape shape);
 
 /// The gradient of norm_to_heads: `rows` holds its input and becomes the input's gradient; dweight is

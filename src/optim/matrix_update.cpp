@@ -20,60 +20,84 @@ bool is_tall(Parameter const& p) { return p.rows() > p.columns(); }
 
 MatrixUpdate::MatrixUpdate(Execution const& exec, Store& store, OptimizerOptions const& options,
                            std::vector<Route> const& routes)
-    : exec_(exec), store_(store), options_(options), routes_(routes), offsets_(routes.size(), 0) {
-  auto const& layout = store.layout();
-  std::int64_t size = 0;
+    : exec_(exec), store_(store), options_(options), routes_(routes), offsets_(routes.size(), 0),
+      groups_(make_groups(store.layout(), options, routes)) {
+  std::int64_t offset = 0;
   for (std::size_t i = 0; i < routes.size(); ++i) {
     if (routes[i].rule != Rule::muon) continue;
     matrices_.push_back(i);
-    offsets_[i] = size;
-    size += layout.local_size(i);
+    offsets_[i] = offset;
+    offset += store.layout().local_size(i);
+  }
+  allocate(make_sizes(store.layout(), options, groups_));
+}
+
+/// The matrices by period, those that are never refreshed under 0, and the buckets of each.
+std::vector<MatrixUpdate::Group> MatrixUpdate::make_groups(ShardLayout const& layout,
+                                                           OptimizerOptions const& options,
+                                                           std::vector<Route> const& routes) {
+  std::vector<Group> groups;
+  for (std::size_t i = 0; i < routes.size(); ++i) {
+    if (routes[i].rule != Rule::muon) continue;
     auto const period = routes[i].muon.direction == Direction::row_norm ? 0 : routes[i].muon.period;
-    auto group = std::ranges::find(groups_, period, &Group::period);
-    if (group == groups_.end()) group = groups_.insert(groups_.end(), {period, {}, {}});
+    auto group = std::ranges::find(groups, period, &Group::period);
+    if (group == groups.end()) group = groups.insert(groups.end(), {period, {}, {}});
     group->matrices.push_back(i);
   }
   bool const one_each = options.system == System::naive || options.system == System::sharded_row_norm;
-  for (auto& group : groups_)
+  for (auto& group : groups)
     group.buckets = fill_buckets(layout.parameters(), group.matrices, layout.ranks(),
                                  options.wire == Wire::bfloat16 ? sizeof(bfloat16) : sizeof(float),
                                  one_each ? 1 : options.bucket_bytes);
-  momenta_ = Vector<float>("momenta", size);
-  allocate();
+  return groups;
 }
 
-void MatrixUpdate::allocate() {
-  auto const& layout = store_.layout();
-  std::int64_t part = 0, local = 0, full = 0, workspace = 0, columns = 0;
-  for (auto const& group : groups_) {
-    bool const gathers = group.period > 0 || options_.system == System::naive;
+MatrixUpdate::Sizes MatrixUpdate::make_sizes(ShardLayout const& layout, OptimizerOptions const& options,
+                                             std::vector<Group> const& groups) {
+  Sizes sizes;
+  sizes.slots = options.system == System::overlap ? 2 : 1;
+  for (auto const& group : groups) {
+    bool const gathers = group.period > 0 || options.system == System::naive;
     if (gathers)
-      for (auto const& bucket : group.buckets) part = std::max(part, bucket.part);
+      for (auto const& bucket : group.buckets) sizes.part = std::max(sizes.part, bucket.part);
     for (auto i : group.matrices) {
       auto const& p = layout.parameters()[i];
-      local = std::max(local, layout.local_size(i));
-      if (gathers) {
-        full = std::max(full, p.size());
-        workspace = std::max(workspace, newton_schulz_workspace(p.rows(), p.columns()));
-      }
-      if (is_tall(p)) columns += p.columns();
+      sizes.momenta += layout.local_size(i);
+      sizes.scratch = std::max(sizes.scratch, layout.local_size(i));
+      if (is_tall(p)) sizes.column_sums += p.columns();
+      if (!gathers) continue;
+      sizes.full = std::max(sizes.full, p.size());
+      sizes.workspace = std::max(sizes.workspace, newton_schulz_workspace(p.rows(), p.columns()));
     }
   }
-  scratch_ = uninitialised<Vector<float>>("direction", local);
-  full_ = uninitialised<Vector<float>>("whole matrix", full);
-  workspace_ = uninitialised<Vector<float>>("Newton-Schulz workspace", workspace);
-  column_sums_ = uninitialised<Vector<float>>("column sums", columns);
-  int const slots = options_.system == System::overlap ? 2 : 1;
-  for (int s = 0; s < slots; ++s) {
+  return sizes;
+}
+
+void MatrixUpdate::allocate(Sizes const& sizes) {
+  momenta_ = Vector<float>("momenta", sizes.momenta);
+  scratch_ = uninitialised<Vector<float>>("direction", sizes.scratch);
+  full_ = uninitialised<Vector<float>>("whole matrix", sizes.full);
+  workspace_ = uninitialised<Vector<float>>("Newton-Schulz workspace", sizes.workspace);
+  column_sums_ = uninitialised<Vector<float>>("column sums", sizes.column_sums);
+  auto const gathered = sizes.part * store_.layout().ranks();
+  for (int s = 0; s < sizes.slots; ++s) {
     auto& slot = slots_[s];
     if (options_.wire == Wire::bfloat16) {
-      slot.sent_bf16 = Vector<bfloat16>("sent bucket", part);
-      slot.received_bf16 = uninitialised<Vector<bfloat16>>("gathered bucket", part * layout.ranks());
+      slot.sent_bf16 = Vector<bfloat16>("sent bucket", sizes.part);
+      slot.received_bf16 = uninitialised<Vector<bfloat16>>("gathered bucket", gathered);
     } else {
-      slot.sent = Vector<float>("sent bucket", part);
-      slot.received = uninitialised<Vector<float>>("gathered bucket", part * layout.ranks());
+      slot.sent = Vector<float>("sent bucket", sizes.part);
+      slot.received = uninitialised<Vector<float>>("gathered bucket", gathered);
     }
   }
+}
+
+std::int64_t MatrixUpdate::bytes(ShardLayout const& layout, OptimizerOptions const& options,
+                                 std::vector<Route> const& routes) {
+  auto const s = make_sizes(layout, options, make_groups(layout, options, routes));
+  std::int64_t const element = options.wire == Wire::bfloat16 ? sizeof(bfloat16) : sizeof(float);
+  return (s.momenta + s.scratch + s.full + s.workspace + s.column_sums) * std::int64_t(sizeof(float)) +
+         s.slots * s.part * (layout.ranks() + 1) * element;
 }
 
 std::int64_t MatrixUpdate::bytes() const {

@@ -24,6 +24,9 @@ public:
   /// Local rows x columns.
   Matrix<float> momentum(std::size_t parameter) const;
   std::int64_t bytes() const;
+  /// The same from the description alone.
+  static std::int64_t bytes(ShardLayout const& layout, OptimizerOptions const& options,
+                            std::vector<Route> const& routes);
 
   /// The buckets gathered when all matrices of period `period` are refreshed.
   std::vector<Bucket> const& buckets(std::int64_t period) const;
@@ -34,14 +37,23 @@ private:
     std::vector<std::size_t> matrices;
     std::vector<Bucket> buckets;
   };
+  struct Sizes { // elements
+    std::int64_t momenta = 0, scratch = 0, full = 0, workspace = 0, column_sums = 0, part = 0;
+    int slots = 1;
+  };
   struct Slot {
     Vector<float> sent, received;
     Vector<bfloat16> sent_bf16, received_bf16;
     Request request;
   };
 
+  static std::vector<Group> make_groups(ShardLayout const& layout, OptimizerOptions const& options,
+                                        std::vector<Route> const& routes);
+  static Sizes make_sizes(ShardLayout const& layout, OptimizerOptions const& options,
+                          std::vector<Group> const& groups);
+
   bool refreshes(std::size_t parameter, std::int64_t t) const;
-  void allocate();
+  void allocate(Sizes const& sizes);
   void update_momenta();
   /// U of the parameter's shard into `to`.
   void fed(std::size_t parameter, Vector<float> const& to) const;

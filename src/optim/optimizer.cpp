@@ -106,6 +106,14 @@ std::vector<Optimizer::StateArray> Optimizer::state() const {
   return arrays;
 }
 
+std::int64_t Optimizer::bytes(ShardLayout const& layout, OptimizerOptions const& options) {
+  auto const routes = route(layout.parameters(), options);
+  std::int64_t moments = 0;
+  for (std::size_t i = 0; i < routes.size(); ++i)
+    if (routes[i].rule == Rule::adamw) moments += 2 * layout.local_size(i);
+  return moments * std::int64_t(sizeof(float)) + MatrixUpdate::bytes(layout, options, routes);
+}
+
 std::int64_t Optimizer::bytes() const {
   return std::int64_t((exp_avg_.size() + exp_avg_sq_.size()) * sizeof(float)) + matrices_->bytes();
 }

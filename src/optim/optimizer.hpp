@@ -50,7 +50,10 @@ public:
   };
   std::vector<StateArray> state() const;
 
+  /// Bytes of all arrays held here.
   std::int64_t bytes() const;
+  /// The same from the description alone.
+  static std::int64_t bytes(ShardLayout const& layout, OptimizerOptions const& options);
 
 private:
   Report check_gradients();

@@ -50,11 +50,19 @@ Route route_one(Parameter const& p, OptimizerOptions const& options, ParameterGr
   if (route.rule == Rule::muon && !p.is_matrix())
     throw Error("parameter {}: routed to Muon by group '{}', but it is not two-dimensional", p.name,
                 group->pattern);
-  if (group->rate) (route.rule == Rule::muon ? route.muon.rate : route.adamw.rate) = *group->rate;
-  if (group->decay) (route.rule == Rule::muon ? route.muon.decay : route.adamw.decay) = *group->decay;
-  if (group->momentum) route.muon.momentum = *group->momentum;
-  if (group->gamma) route.muon.gamma = *group->gamma;
-  if (group->period) route.muon.period = *group->period;
+  auto const override = [](auto& value, auto const& with) {
+    if (with) value = *with;
+  };
+  override(route.rule == Rule::muon ? route.muon.rate : route.adamw.rate, group->rate);
+  override(route.rule == Rule::muon ? route.muon.decay : route.adamw.decay, group->decay);
+  override(route.muon.momentum, group->momentum);
+  override(route.muon.nesterov, group->nesterov);
+  override(route.muon.period, group->period);
+  override(route.muon.gamma, group->gamma);
+  override(route.muon.adjust_rate, group->adjust_rate);
+  override(route.adamw.beta1, group->beta1);
+  override(route.adamw.beta2, group->beta2);
+  override(route.adamw.epsilon, group->epsilon);
   return route;
 }
 

@@ -51,8 +51,10 @@ struct MuonOptions {
 struct ParameterGroup {
   std::string pattern; ///< glob over the whole name: * any characters, ? one
   std::optional<Rule> rule;
-  std::optional<double> rate, decay, momentum, gamma;
+  std::optional<double> rate, decay, momentum, gamma, beta1, beta2, epsilon;
   std::optional<std::int64_t> period;
+  std::optional<bool> nesterov;
+  std::optional<AdjustRate> adjust_rate;
 };
 
 struct OptimizerOptions {

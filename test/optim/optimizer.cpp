@@ -283,6 +283,16 @@ TEST(Optimizer, the_ledger_equals_the_formulas_of_the_paper) {
     }
 }
 
+TEST(Optimizer, its_bytes_are_known_from_the_description) {
+  for (auto system : systems)
+    for (auto wire : {Wire::float32, Wire::bfloat16}) {
+      auto options = with(system, Direction::periodic, 3);
+      options.wire = wire;
+      TrainingRun const run(options);
+      EXPECT_EQ(run.optimizer.bytes(), Optimizer::bytes(run.store.layout(), options));
+    }
+}
+
 TEST(Optimizer, naive_gathers_every_matrix_at_every_step) {
   TrainingRun run(with(System::naive, Direction::periodic, 3));
   run.ledger.clear();

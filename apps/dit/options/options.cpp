@@ -125,7 +125,7 @@ void declare_optimizer(Deck& deck, OptimizerOptions& optimizer) {
               between(1, 1 << 20));
   deck.option("optimizer.wire", optimizer.wire, "type of gathered momentum", one_of({"fp32", "bf16"}));
   deck.tables<GroupOptions>("optimizer.group", optimizer.groups,
-                            "parameter groups, the last match wins; a key left out is the optimizer's own",
+                            "parameter groups, the first match counts; a key left out is the optimizer's own",
                             declare_group);
 }
 

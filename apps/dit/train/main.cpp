@@ -1,0 +1,93 @@
+// prowl-train DECK [key=value ...]: trains an MMDiT on image-caption pairs. Run as mpirun -n P or srun -n P.
+#include <dit/layout.hpp>
+#include <dit/train/setup.hpp>
+#include <dit/train/trainer.hpp>
+
+#include <prowl/comm/runtime.hpp>
+#include <prowl/core/error.hpp>
+#include <prowl/linalg/blas.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <optional>
+
+namespace {
+
+using namespace prowl;
+using namespace prowl::dit;
+
+double mib(std::int64_t bytes) { return double(bytes) / double(1 << 20); }
+
+/// The resolved deck, parameter counts, and memory of rank 0, which holds as much as any.
+void print_plan(TrainOptions const& options, std::string const& deck, Communicator const& world) {
+  std::optional<Dataset> data;
+  if (!options.data.path.empty()) data.emplace(options.data.path);
+  auto const config = model_config(options, data ? &*data : nullptr);
+  auto const count = counts(config);
+  Mesh const mesh(world, int(options.parallel.replicate));
+  ShardLayout const layout(parameters(config), mesh.shard().size(), 0);
+  auto const optimizer = optimizer_options(options.optimizer);
+  std::int64_t muon = 0;
+  auto const routes = route(layout.parameters(), optimizer);
+  for (std::size_t i = 0; i < routes.size(); ++i)
+    if (routes[i].rule == Rule::muon) muon += layout.parameters()[i].size();
+  auto const plan = plan_memory(options, config, layout, optimizer, world.size());
+  if (world.rank() != 0) return;
+  fmt::print("{}\n", deck);
+  fmt::print("# parameters: {} trainable, {} with buffers, {} ({:.2f}%) updated by Muon\n", count.trainable,
+             count.total, muon, 100.0 * double(muon) / double(count.trainable));
+  fmt::print("# ranks: {} ({} replicate x {} shard)\n", world.size(), mesh.replicate().size(),
+             mesh.shard().size());
+  fmt::print("# memory a rank, MiB: process {:.1f}, weight and gradient shards {:.1f}, gathered units "
+             "{:.1f}, optimizer "
+             "{:.1f}, activations {:.1f}, batches {:.1f}, transport {:.1f}; in all {:.1f}\n",
+             mib(plan.process), mib(plan.shards), mib(plan.gathered), mib(plan.optimizer),
+             mib(plan.activations), mib(plan.batches), mib(plan.transport), mib(plan.total()));
+}
+
+int train(int argc, char** argv) {
+  CLI::App app("Trains an MMDiT with Periodic Row-wise Muon, as a deck says.", "prowl-train");
+  std::string deck_path;
+  std::vector<std::string> overrides;
+  bool list = false, dry = false;
+  app.add_option("deck", deck_path, "input deck (TOML)");
+  app.add_option("overrides", overrides, "key=value, over the deck's values");
+  app.add_flag("--list-options", list, "print every key, its type, default and meaning");
+  app.add_flag("--dry-run", dry,
+               "print the resolved deck, parameter counts and memory a rank; train nothing");
+  Ledger ledger;
+  Communicator const world(MPI_COMM_WORLD, &ledger);
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::Success const& success) {
+    return world.rank() == 0 ? app.exit(success) : 0;
+  } catch (CLI::ParseError const& error) {
+    throw Error("{} (prowl-train --help)", error.what());
+  }
+  TrainOptions options;
+  Deck deck;
+  declare(deck, options);
+  if (list) {
+    if (world.rank() == 0) fmt::print("{}", deck.list_options());
+    return 0;
+  }
+  if (deck_path.empty()) throw Error("no deck given: prowl-train DECK [key=value ...] (prowl-train --help)");
+  deck.read_file(deck_path);
+  for (auto const& assignment : overrides) deck.set(assignment);
+  check(deck, options);
+  if (dry) {
+    print_plan(options, deck.resolved(), world);
+    return 0;
+  }
+  if (options.data.path.empty()) deck.refuse("data.path", "a data set made by prowl-data");
+  catch_stop_signals();
+  Trainer trainer(Execution(), world, ledger, options, deck.resolved());
+  trainer.run();
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  return prowl::run(argc, argv, [&] { return train(argc, argv); });
+}

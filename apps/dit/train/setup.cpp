@@ -1,0 +1,141 @@
+#include <dit/train/setup.hpp>
+
+#include <prowl/core/error.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace prowl::dit {
+
+namespace {
+
+AdjustRate adjust_rate(std::string const& name) {
+  if (name == "match_rms_adamw") return AdjustRate::match_rms_adamw;
+  return name == "none" ? AdjustRate::none : AdjustRate::original;
+}
+
+System system_variant(std::string const& name) {
+  if (name == "naive") return System::naive;
+  if (name == "sharded_rownorm") return System::sharded_row_norm;
+  return name == "buckets" ? System::buckets : System::overlap;
+}
+
+ParameterGroup parameter_group(GroupOptions const& o) {
+  ParameterGroup group;
+  group.pattern = o.pattern;
+  if (o.route) group.rule = *o.route == "muon" ? Rule::muon : Rule::adamw;
+  group.rate = o.rate;
+  group.decay = o.decay;
+  group.momentum = o.momentum;
+  group.nesterov = o.nesterov;
+  group.period = o.period;
+  group.gamma = o.gamma;
+  if (o.adjust_lr) group.adjust_rate = adjust_rate(*o.adjust_lr);
+  group.beta1 = o.beta1;
+  group.beta2 = o.beta2;
+  group.epsilon = o.epsilon;
+  return group;
+}
+
+void take_from(Dataset const& data, ModelConfig& config) {
+  if (data.height() != data.width())
+    throw Error("{}: samples of {} x {}, expected squares", data.path(), data.height(), data.width());
+  config.channels = int(data.channels());
+  config.image_size = int(data.height());
+  config.pooled_width = int(data.pooled_width());
+  config.encoders.clear();
+  for (auto const& e : data.encoders()) config.encoders.push_back({e.name, int(e.width), int(e.tokens)});
+}
+
+} // namespace
+
+ModelConfig model_config(TrainOptions const& options, Dataset const* data) {
+  auto const& o = options.model;
+  ModelConfig config;
+  if (!o.preset.empty()) {
+    config = preset(o.preset);
+  } else {
+    config.hidden = int(o.hidden);
+    config.layers = int(o.layers);
+    config.patch = int(o.patch);
+    config.channels = int(o.channels);
+    config.image_size = int(o.size);
+    config.pooled_width = int(o.pooled_width);
+    for (std::size_t i = 0; i < o.encoder_widths.size(); ++i)
+      config.encoders.push_back(
+          {fmt::format("text{}", i), int(o.encoder_widths[i]), int(o.encoder_tokens[i])});
+  }
+  if (data) take_from(*data, config);
+  validate(config);
+  return config;
+}
+
+prowl::OptimizerOptions optimizer_options(OptimizerOptions const& o) {
+  prowl::OptimizerOptions result;
+  bool const baseline = o.method == "adamw";
+  result.adamw_only = baseline;
+  result.muon.rate = o.rate;
+  result.muon.decay = o.decay;
+  result.muon.momentum = o.momentum;
+  result.muon.nesterov = o.nesterov;
+  result.muon.direction = o.method == "rownorm"  ? Direction::row_norm
+                          : o.method == "scalar" ? Direction::scalar_controlled
+                                                 : Direction::periodic;
+  result.muon.period = o.method == "muon" ? 1 : o.period;
+  result.muon.gamma = o.gamma;
+  result.muon.adjust_rate = adjust_rate(o.adjust_lr);
+  result.adamw.rate = baseline ? o.baseline_rate : o.adamw_rate;
+  result.adamw.decay = baseline ? o.decay : o.adamw_decay;
+  result.adamw.beta1 = o.beta1;
+  result.adamw.beta2 = o.beta2;
+  result.adamw.epsilon = o.epsilon;
+  std::ranges::transform(o.groups, std::back_inserter(result.groups), parameter_group);
+  result.clip = o.clip;
+  result.skip_nonfinite = o.on_nonfinite == "skip";
+  result.system = system_variant(o.system);
+  result.wire = o.wire == "bf16" ? Wire::bfloat16 : Wire::float32;
+  result.bucket_bytes = o.bucket_mib << 20;
+  return result;
+}
+
+Schedule schedule(TrainOptions const& options) {
+  auto const& o = options.optimizer;
+  return {options.run.steps, o.warmup, o.schedule == "cosine", o.final_rate_fraction};
+}
+
+std::string describe(ModelConfig const& c, std::string const& text_encoding) {
+  nlohmann::json j = {{"hidden", c.hidden},
+                      {"layers", c.layers},
+                      {"patch", c.patch},
+                      {"channels", c.channels},
+                      {"image_size", c.image_size},
+                      {"pooled_width", c.pooled_width},
+                      {"encoders", nlohmann::json::array()},
+                      {"text_encoding", text_encoding}};
+  for (auto const& e : c.encoders)
+    j["encoders"].push_back({{"name", e.name}, {"width", e.width}, {"tokens", e.tokens}});
+  return j.dump();
+}
+
+Description parse_description(std::string const& text, std::string const& context) {
+  try {
+    auto const j = nlohmann::json::parse(text);
+    Description d;
+    d.config.hidden = j.at("hidden");
+    d.config.layers = j.at("layers");
+    d.config.patch = j.at("patch");
+    d.config.channels = j.at("channels");
+    d.config.image_size = j.at("image_size");
+    d.config.pooled_width = j.at("pooled_width");
+    d.text_encoding = j.at("text_encoding");
+    for (auto const& e : j.at("encoders"))
+      d.config.encoders.push_back({e.at("name"), e.at("width"), e.at("tokens")});
+    validate(d.config);
+    return d;
+  } catch (nlohmann::json::exception const& error) {
+    throw Error("{}: attribute model: {}", context, error.what());
+  }
+}
+
+} // namespace prowl::dit

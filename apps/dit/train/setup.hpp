@@ -1,0 +1,34 @@
+/// From the deck and the data set to the model and its optimizer.
+#pragma once
+
+#include <dit/config.hpp>
+#include <dit/options/options.hpp>
+
+#include <prowl/io/dataset.hpp>
+#include <prowl/optim/options.hpp>
+#include <prowl/optim/schedule.hpp>
+
+#include <string>
+
+namespace prowl::dit {
+
+/// The model that the options ask for. Channels, size and text encoders are those of `data` where there is one.
+/// Throws Error for sizes that no model can have, and for a data set that does not fit a preset.
+ModelConfig model_config(TrainOptions const& options, Dataset const* data);
+
+/// The optimizer's options, in the library's terms.
+prowl::OptimizerOptions optimizer_options(OptimizerOptions const& options);
+
+Schedule schedule(TrainOptions const& options);
+
+/// The model in one line of JSON, as checkpoints hold it; `text_encoding` is the data set's.
+std::string describe(ModelConfig const& config, std::string const& text_encoding);
+
+/// The inverse. Throws Error with `context` where the text is not such a description.
+struct Description {
+  ModelConfig config;
+  std::string text_encoding;
+};
+Description parse_description(std::string const& text, std::string const& context);
+
+} // namespace prowl::dit

@@ -1,0 +1,54 @@
+/// Checkpoints of a training run: weights, optimizer state, and where the run stands.
+#pragma once
+
+#include <dit/config.hpp>
+
+#include <prowl/io/array_file.hpp>
+#include <prowl/optim/optimizer.hpp>
+#include <prowl/store/store.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace prowl::dit {
+
+/// Where a run stands between two steps. Data order, noise and dropped captions are functions of the seed and the number
+/// of the sample, so these two are the whole random state.
+struct Position {
+  std::int64_t step = 0;    ///< optimizer steps taken
+  std::int64_t skipped = 0; ///< of those, skipped
+  std::int64_t sample = 0;  ///< training samples consumed
+  std::int64_t seed = 0;
+};
+
+/// Sets this rank's shards of the weights to their initial values: a pure function of the seed.
+void initialise_weights(Execution const& exec, Store& store, std::int64_t seed);
+
+/// Collective. Writes FOLDER/checkpoint-STEP.h5: weights/NAME, momentum/NAME, exp_avg/NAME, exp_avg_sq/NAME whole, the
+/// text `deck`, and the attributes `model`, `step`, `skipped`, `sample` and `seed`. Returns the path.
+std::string save(Store const& store, Optimizer const& optimizer, Position const& position,
+                 std::string const& model, std::string const& deck, std::string const& folder, int keep);
+
+/// Collective. Reads weights and optimizer state; a file of another model or optimizer is refused with the dataset's name.
+Position load(Store& store, Optimizer& optimizer, std::string const& path);
+
+/// Collective. Reads the weights alone.
+void load_weights(Store& store, ArrayFileReader const& file);
+
+/// An array of a store's parameter, of which this rank holds its shard's rows, in host memory; `copy` keeps them alive.
+/// In a mesh with a replicate axis only the first group's ranks give rows.
+struct HostShard {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  Range rows;
+  Kokkos::View<float**, Kokkos::LayoutRight, HostMemory> copy;
+};
+HostShard host_shard(Store const& store, std::string const& kind, std::size_t parameter,
+                     Matrix<float> const& shard);
+ArrayRows rows_to_write(Store const& store, HostShard const& shard);
+
+/// Weights, and the optimizer's state, as host copies.
+std::vector<HostShard> host_weights(Store const& store);
+std::vector<HostShard> host_state(Store const& store, Optimizer const& optimizer);
+
+} // namespace prowl::dit

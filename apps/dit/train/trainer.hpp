@@ -1,0 +1,77 @@
+/// A training run, from its deck to its last checkpoint.
+#pragma once
+
+#include <dit/options/options.hpp>
+#include <dit/options/progress.hpp>
+#include <dit/train/batch.hpp>
+#include <dit/train/memory.hpp>
+#include <dit/train/state.hpp>
+
+#include <prowl/comm/mesh.hpp>
+#include <prowl/io/loader.hpp>
+#include <prowl/io/metrics.hpp>
+#include <prowl/optim/optimizer.hpp>
+#include <prowl/optim/schedule.hpp>
+
+#include <dit/model.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace prowl::dit {
+
+/// Everything a run holds. Collective over the world.
+class Trainer {
+public:
+  /// Reads the data set's description, builds model and optimizer, and resumes as `run.resume` says. `deck` is the
+  /// resolved deck, which goes into the run's folder and each checkpoint.
+  Trainer(Execution const& exec, Communicator const& world, Ledger& ledger, TrainOptions const& options,
+          std::string deck);
+
+  /// Trains until the last step, the time limit, or a signal; in each case the last thing written is a checkpoint.
+  void run();
+
+private:
+  struct Step {
+    double loss = 0, rate_factor = 0, seconds = 0, optimizer_seconds = 0;
+    bool stop = false; ///< some rank was asked to
+    Optimizer::Report report;
+  };
+
+  void resume();
+  std::optional<std::string> checkpoint_to_resume();
+  Step train_step(Loader& loader);
+  double validation_loss();
+  void write_metrics(Step const& step, std::optional<double> validation);
+  void checkpoint();
+  void draw_grid();
+  void say(std::string const& line);
+  bool out_of_time() const;
+
+  Execution exec_;
+  Communicator world_;
+  Ledger& ledger_;
+  TrainOptions options_;
+  std::string deck_;
+  Dataset data_;
+  ModelConfig config_;
+  std::string description_; ///< of the model, as checkpoints hold it
+  Mesh mesh_;
+  Schedule schedule_;
+  Store store_;
+  Optimizer optimizer_;
+  Model<float> model_;
+  DeviceBatch batch_;
+  ValidationReader validation_;
+  std::unique_ptr<Metrics> metrics_; ///< rank 0
+  Progress progress_;
+  Position position_;
+  double start_;
+};
+
+/// SIGTERM and SIGUSR1 ask a run to write a checkpoint and end; call once, after MPI has started.
+void catch_stop_signals();
+
+} // namespace prowl::dit
