@@ -96,22 +96,42 @@ void write_attribute(hid_t object, std::string const& name, hid_t type, hid_t in
   check(H5Awrite(attribute.get(), in_memory, value), "attribute " + name);
 }
 
-void write_text(hid_t file, hid_t links, std::string const& name, std::string const& value) {
+/// Creation properties of an object without the times that HDF5 would stamp into it: equal contents are equal bytes.
+Handle without_times(hid_t kind) {
+  Handle plan(H5Pcreate(kind), "creation properties");
+  check(H5Pset_obj_track_times(plan.get(), false), "creation properties");
+  return plan;
+}
+
+/// Creates the groups that `name` lies in.
+void create_groups(hid_t file, std::string const& name) {
+  Handle const plan = without_times(H5P_GROUP_CREATE);
+  for (auto end = name.find('/'); end != std::string::npos; end = name.find('/', end + 1)) {
+    auto const group = name.substr(0, end);
+    if (check(H5Lexists(file, group.c_str(), H5P_DEFAULT), group) == 0)
+      Handle(H5Gcreate2(file, group.c_str(), H5P_DEFAULT, plan.get(), H5P_DEFAULT), "group " + group);
+  }
+}
+
+void write_text(hid_t file, std::string const& name, std::string const& value) {
   Handle const type = string_type(value);
   Handle const space(H5Screate(H5S_SCALAR), name);
-  Handle const data(H5Dcreate2(file, name.c_str(), type.get(), space.get(), links, H5P_DEFAULT, H5P_DEFAULT),
-                    name);
+  Handle const plan = without_times(H5P_DATASET_CREATE);
+  create_groups(file, name);
+  Handle const data(
+      H5Dcreate2(file, name.c_str(), type.get(), space.get(), H5P_DEFAULT, plan.get(), H5P_DEFAULT), name);
   check(H5Dwrite(data.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value.c_str()), name);
 }
 
-void create_array(hid_t file, hid_t links, HeaderArray const& a) {
+void create_array(hid_t file, HeaderArray const& a) {
   std::vector<hsize_t> const extents(a.shape.begin(), a.shape.end());
   Handle const space(H5Screate_simple(int(extents.size()), extents.data(), nullptr), a.name);
-  Handle const plan(H5Pcreate(H5P_DATASET_CREATE), a.name);
+  Handle const plan = without_times(H5P_DATASET_CREATE);
+  create_groups(file, a.name);
   check(H5Pset_alloc_time(plan.get(), H5D_ALLOC_TIME_EARLY), a.name);
   check(H5Pset_fill_time(plan.get(), H5D_FILL_TIME_NEVER), a.name);
   Handle const data(
-      H5Dcreate2(file, a.name.c_str(), file_type(a.type), space.get(), links, plan.get(), H5P_DEFAULT),
+      H5Dcreate2(file, a.name.c_str(), file_type(a.type), space.get(), H5P_DEFAULT, plan.get(), H5P_DEFAULT),
       "array " + a.name);
   write_attribute(data.get(), "checksum", H5T_STD_U64LE, H5T_NATIVE_UINT64, &a.checksum);
 }
@@ -132,12 +152,11 @@ void create(std::string const& file_name, ArrayFileContents const& contents,
   // it.
   Handle const access(H5Pcreate(H5P_FILE_ACCESS), file_name);
   check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_V18), file_name);
-  Handle const links(H5Pcreate(H5P_LINK_CREATE), file_name);
-  check(H5Pset_create_intermediate_group(links.get(), 1), file_name);
-  Handle file(H5Fcreate(file_name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()),
+  Handle const plan = without_times(H5P_FILE_CREATE);
+  Handle file(H5Fcreate(file_name.c_str(), H5F_ACC_TRUNC, plan.get(), access.get()),
               "cannot write " + file_name);
-  for (auto const& [name, value] : contents.texts) write_text(file.get(), links.get(), name, value);
-  for (auto const& a : list) create_array(file.get(), links.get(), a);
+  for (auto const& [name, value] : contents.texts) write_text(file.get(), name, value);
+  for (auto const& a : list) create_array(file.get(), a);
   for (auto const& [name, value] : contents.attributes) {
     if (auto const* integer = std::get_if<std::int64_t>(&value)) {
       write_attribute(file.get(), name, H5T_STD_I64LE, H5T_NATIVE_INT64, integer);
