@@ -1,6 +1,8 @@
 #include <prowl/io/dataset.hpp>
 #include <prowl/io/hdf5_attributes.hpp>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <bit>
 #include <filesystem>

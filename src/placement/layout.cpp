@@ -2,6 +2,8 @@
 
 #include <prowl/core/error.hpp>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 

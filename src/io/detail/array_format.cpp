@@ -1,5 +1,7 @@
 #include <prowl/io/detail/array_format.hpp>
 
+#include <fmt/ranges.h>
+
 #include <array>
 
 namespace prowl::detail {
