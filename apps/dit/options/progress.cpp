@@ -5,8 +5,18 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 
 namespace prowl::dit {
+
+namespace {
+
+/// Open MPI gives ranks a pseudo-terminal even where its own output goes to a file.
+bool is_terminal(std::FILE* out) {
+  return ::isatty(::fileno(out)) == 1 && !std::getenv("OMPI_COMM_WORLD_RANK");
+}
+
+} // namespace
 
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e9) return "?";
@@ -30,7 +40,7 @@ std::string format_step(StepReport const& report, double seconds_left) {
 }
 
 Progress::Progress(std::FILE* out, std::int64_t every)
-    : out_(out), every_(every), terminal_(::isatty(::fileno(out)) == 1) {}
+    : out_(out), every_(every), terminal_(is_terminal(out)) {}
 
 void Progress::report(StepReport const& report) {
   // A mean over about 20 steps: steady, yet it follows a machine that becomes busy.

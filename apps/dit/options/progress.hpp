@@ -25,7 +25,7 @@ std::string format_duration(double seconds);
 std::string format_step(StepReport const& report, double seconds_left);
 
 /// Prints a line every `every` steps, at the last step, and with each validation loss. On a terminal a line
-/// replaces the one before, unless it has a validation loss; elsewhere all are plain lines. Time left is from
+/// replaces the one before, unless it has a validation loss; elsewhere, and under Open MPI's mpirun, all are plain lines. Time left is from
 /// a running mean of step times.
 class Progress {
 public:

@@ -11,6 +11,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace {
@@ -51,7 +52,10 @@ CaptionFeatures captions(SampleRun& o, Description const& model) {
     return encode_prompts(model.config, model.text_encoding, o.prompts);
   }
   Dataset const data(o.data);
-  if (data.encoders().size() != model.config.encoders.size() ||
+  auto const same = [](TextEncoder const& a, Encoder const& b) {
+    return a.tokens == b.tokens && a.width == b.width;
+  };
+  if (!std::ranges::equal(data.encoders(), model.config.encoders, same) ||
       data.pooled_width() != model.config.pooled_width)
     throw Error("{}: its text features do not fit the model of {}", o.data, o.checkpoint);
   for (std::int64_t i = 0; i < o.count; ++i) o.indices.push_back(i * data.training_count() / o.count);

@@ -59,14 +59,14 @@ void StepDump::add_state(std::string const& when, Store const& store, Optimizer 
   add_shards(when + "/", store, host_state(store, optimizer));
 }
 
-void StepDump::write(MPI_Comm comm, std::string const& path, std::int64_t step, double loss,
+void StepDump::write(MPI_Comm comm, std::string const& path, Position const& position, double loss,
                      double rate_factor, std::string const& model, std::string const& deck) {
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
   std::int64_t const mine = rank == 0 ? 1 : 0;
   contents_.arrays.push_back({"loss", {1}, 0, mine, static_cast<double const*>(&loss)});
   contents_.arrays.push_back({"rate_factor", {1}, 0, mine, static_cast<double const*>(&rate_factor)});
-  contents_.attributes = {{"step", step}, {"model", model}};
+  contents_.attributes = {{"step", position.step}, {"skipped", position.skipped}, {"model", model}};
   contents_.texts = {{"deck", deck}};
   write_array_file(comm, path, contents_);
 }

@@ -53,6 +53,9 @@ Trainer::Trainer(Execution const& exec, Communicator const& world, Ledger& ledge
       validation_(data_, options.train.batch / options.train.accumulate, world.rank(), world.size()),
       progress_(stdout, options.train.log_every), start_(trace::now()) {
   position_.seed = options.run.seed;
+  // Now, not after hours of training: prompts for which the model has no text encoder are refused.
+  if (!options.sample.prompts.empty())
+    prompts_ = encode_prompts(config_, data_.text_encoding(), options.sample.prompts);
   auto const& folder = options_.run.folder;
   together_on(0, world_.mpi(), [&] {
     std::error_code error;
@@ -135,13 +138,14 @@ Trainer::Step Trainer::train_step(Loader& loader) {
   if (dump) {
     dump->add_state("after", store_, optimizer_);
     auto const path = fmt::format("{}/step-{:08}.h5", options_.run.folder, position_.step);
-    dump->write(world_.mpi(), path, position_.step, step.loss, step.rate_factor, description_, deck_);
+    dump->write(world_.mpi(), path, position_, step.loss, step.rate_factor, description_, deck_);
     say(fmt::format("wrote {}", path));
   }
   return step;
 }
 
-double Trainer::validation_loss() {
+std::optional<double> Trainer::validation_loss() {
+  if (validation_.batches() == 0) return {};
   auto const seed = std::uint64_t(position_.seed) ^ validation_seed_flip;
   auto const batches = std::min(validation_.batches(), options_.train.validation_batches);
   double sums[] = {0, 0}; // losses, samples
@@ -188,8 +192,7 @@ void Trainer::checkpoint() {
 void Trainer::draw_grid() {
   auto const& o = options_.sample;
   if (o.prompts.empty()) return;
-  auto const captions = encode_prompts(config_, data_.text_encoding(), o.prompts);
-  auto const samples = draw(exec_, world_, model_, store_, captions, {int(o.steps), o.guidance},
+  auto const samples = draw(exec_, world_, model_, store_, prompts_, {int(o.steps), o.guidance},
                             std::uint64_t(position_.seed));
   auto const path = fmt::format("{}/samples-{:08}.png", options_.run.folder, position_.step);
   together_on(0, world_.mpi(), [&] { write_grid(path, config_, samples, 4); });
@@ -232,9 +235,12 @@ void Trainer::run() {
     say(fmt::format("ends at step {} as asked to; the same command goes on from there", position_.step));
     return;
   }
-  double const validation = validation_loss();
-  if (metrics_) metrics_->append(position_.step, {{"val_loss", validation}});
-  say(fmt::format("validation loss {:.5f} after {} steps", validation, position_.step));
+  if (auto const validation = validation_loss()) {
+    if (metrics_) metrics_->append(position_.step, {{"val_loss", *validation}});
+    say(fmt::format("validation loss {:.5f} after {} steps", *validation, position_.step));
+  } else {
+    say(fmt::format("{} steps done; {} has no validation samples", position_.step, data_.path()));
+  }
   draw_grid();
 }
 

@@ -4,6 +4,7 @@
 #include <dit/options/options.hpp>
 #include <dit/options/progress.hpp>
 #include <dit/train/batch.hpp>
+#include <dit/train/draw.hpp>
 #include <dit/train/memory.hpp>
 #include <dit/train/state.hpp>
 
@@ -43,7 +44,7 @@ private:
   void resume();
   std::optional<std::string> checkpoint_to_resume();
   Step train_step(Loader& loader);
-  double validation_loss();
+  std::optional<double> validation_loss(); ///< none where there are no validation samples
   void write_metrics(Step const& step, std::optional<double> validation);
   void checkpoint();
   void draw_grid();
@@ -65,6 +66,7 @@ private:
   Model<float> model_;
   DeviceBatch batch_;
   ValidationReader validation_;
+  CaptionFeatures prompts_;          ///< of the sample grid
   std::unique_ptr<Metrics> metrics_; ///< rank 0
   Progress progress_;
   Position position_;
