@@ -38,7 +38,9 @@ char const* better_blas_core() {
 }
 
 void prepare_environment(char** argv) {
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
   setenv("OMPI_MCA_io", "^ompio", 0);
+#endif
   if (char const* core = better_blas_core()) {
     // OpenBLAS reads this when it is loaded, so the program starts once more.
     setenv("OPENBLAS_CORETYPE", core, 1);

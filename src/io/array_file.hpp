@@ -12,7 +12,7 @@
 /// 16).
 ///
 /// All functions here are collective over their communicator, on which nothing else may be under way, and
-/// throw the same Error on every rank. They need MPI-IO that writes what it is given: Open MPI's default
+/// throw the same Error on every rank. They need MPI-IO that writes what it is given: Open MPI 4's default
 /// component, ompio, does not always (set OMPI_MCA_io=^ompio before MPI_Init); a file that it damaged is
 /// noticed and not put in place.
 #pragma once

@@ -229,6 +229,16 @@ void write_rows(hid_t file, ArrayRows const& a) {
   });
 }
 
+/// ROMIO takes what is before a colon for the kind of file system, unless it is given one; Open MPI 5 has its own MPI-IO,
+/// which knows no kinds.
+std::string mpi_io_name(std::string const& file_name) {
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5
+  return file_name;
+#else
+  return file_name.find(':') != std::string::npos ? "ufs:" + file_name : file_name;
+#endif
+}
+
 /// Every rank's rows, independently, into the file that `create` made.
 void write_elements(MPI_Comm comm, std::string const& file_name, std::vector<ArrayRows> const& arrays) {
   Handle file;
@@ -236,9 +246,7 @@ void write_elements(MPI_Comm comm, std::string const& file_name, std::vector<Arr
     hdf5::Lock const lock;
     Handle const access(H5Pcreate(H5P_FILE_ACCESS), file_name);
     check(H5Pset_fapl_mpio(access.get(), comm, MPI_INFO_NULL), file_name);
-    // MPI-IO takes what is before a colon for the kind of file system, unless it is given one.
-    bool const colon = file_name.find(':') != std::string::npos;
-    file = Handle(H5Fopen((colon ? "ufs:" + file_name : file_name).c_str(), H5F_ACC_RDWR, access.get()),
+    file = Handle(H5Fopen(mpi_io_name(file_name).c_str(), H5F_ACC_RDWR, access.get()),
                   "cannot open " + file_name);
   });
   std::string failure;
