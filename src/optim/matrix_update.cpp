@@ -55,11 +55,14 @@ std::vector<MatrixUpdate::Group> MatrixUpdate::make_groups(ShardLayout const& la
 MatrixUpdate::Sizes MatrixUpdate::make_sizes(ShardLayout const& layout, OptimizerOptions const& options,
                                              std::vector<Group> const& groups) {
   Sizes sizes;
-  sizes.slots = options.system == System::overlap ? 2 : 1;
+  std::size_t buckets = 0; // in a step that refreshes all
   for (auto const& group : groups) {
     bool const gathers = group.period > 0 || options.system == System::naive;
     if (gathers)
-      for (auto const& bucket : group.buckets) sizes.part = std::max(sizes.part, bucket.part);
+      for (auto const& bucket : group.buckets) {
+        sizes.part = std::max(sizes.part, bucket.part);
+        ++buckets;
+      }
     for (auto i : group.matrices) {
       auto const& p = layout.parameters()[i];
       sizes.momenta += layout.local_size(i);
@@ -70,6 +73,7 @@ MatrixUpdate::Sizes MatrixUpdate::make_sizes(ShardLayout const& layout, Optimize
       sizes.workspace = std::max(sizes.workspace, newton_schulz_workspace(p.rows(), p.columns()));
     }
   }
+  sizes.slots = int(std::min<std::size_t>(buckets, options.system == System::overlap ? 2 : 1));
   return sizes;
 }
 
