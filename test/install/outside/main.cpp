@@ -25,7 +25,7 @@ int train() {
   prowl::Store store(exec, mesh,
                      {{"blocks.0.w", {middle, in}, "blocks.0"}, {"blocks.1.w", {out, middle}, "blocks.1"}});
   prowl::OptimizerOptions options;
-  options.muon.rate = 0.02;
+  options.muon.rate = 0.1;
   options.muon.decay = 0;
   prowl::Optimizer optimizer(exec, store, options);
 
