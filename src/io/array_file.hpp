@@ -27,6 +27,9 @@
 
 namespace prowl {
 
+/// Rows are moved in pieces of about this many bytes: MPI-IO and the kernel count in 31 bits.
+inline constexpr std::int64_t array_file_piece_bytes = std::int64_t{1} << 26;
+
 enum class ElementType { float32, float64, int64 };
 
 /// What an array is, whoever holds it. Dimension 0 counts the rows; every extent is at least 1.

@@ -38,11 +38,12 @@ void print_plan(TrainOptions const& options, std::string const& deck, Communicat
              count.total, muon, 100.0 * double(muon) / double(count.trainable));
   fmt::print("# ranks: {} ({} replicate x {} shard)\n", world.size(), mesh.replicate().size(),
              mesh.shard().size());
-  fmt::print("# memory a rank, MiB: process {:.1f}, weight and gradient shards {:.1f}, gathered units "
-             "{:.1f}, optimizer "
-             "{:.1f}, activations {:.1f}, batches {:.1f}, transport {:.1f}; in all {:.1f}\n",
-             mib(plan.process), mib(plan.shards), mib(plan.gathered), mib(plan.optimizer),
-             mib(plan.activations), mib(plan.batches), mib(plan.transport), mib(plan.total()));
+  fmt::print(
+      "# memory a rank, MiB: process {:.1f}, weight and gradient shards {:.1f}, gathered units "
+      "{:.1f}, optimizer "
+      "{:.1f}, activations {:.1f}, batches {:.1f}, transport {:.1f}, checkpoint {:.1f}; in all {:.1f}\n",
+      mib(plan.process), mib(plan.shards), mib(plan.gathered), mib(plan.optimizer), mib(plan.activations),
+      mib(plan.batches), mib(plan.transport), mib(plan.checkpoint), mib(plan.total()));
 }
 
 int train(int argc, char** argv) {

@@ -3,6 +3,7 @@
 #include <dit/train/batch.hpp>
 #include <dit/workspace.hpp>
 
+#include <prowl/io/array_file.hpp>
 #include <prowl/io/loader.hpp>
 #include <prowl/optim/optimizer.hpp>
 #include <prowl/store/store.hpp>
@@ -14,6 +15,28 @@
 #include <fstream>
 
 namespace prowl::dit {
+
+namespace {
+
+std::int64_t host_batch_bytes(ModelConfig const& config, std::int64_t samples) {
+  std::int64_t elements = std::int64_t(config.channels) * config.pixels() + config.pooled_width;
+  for (auto const& e : config.encoders) elements += std::int64_t(e.tokens) * e.width;
+  return samples * elements * std::int64_t(sizeof(float));
+}
+
+/// Open MPI's non-blocking reduce-scatter works in two more arrays as long as the one that is sent, its all-reduce in one.
+/// The reduce-scatters of two units may be under way at once: one of them is waited for only when a third is computed.
+std::int64_t transport_bytes(ShardLayout const& layout, int replicate) {
+  std::int64_t largest = 0, second = 0;
+  for (auto const& unit : layout.units()) {
+    second = std::max(second, std::min(largest, unit.size));
+    largest = std::max(largest, unit.size);
+  }
+  std::int64_t const scatter = layout.ranks() > 1 ? 2 * (largest + second) * layout.ranks() : 0;
+  return std::max(scatter, replicate > 1 ? layout.size() : 0) * std::int64_t(sizeof(float));
+}
+
+} // namespace
 
 std::int64_t local_capacity(TrainOptions const& options, int ranks) {
   auto const micro_batch = options.train.batch / options.train.accumulate;
@@ -31,10 +54,11 @@ MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, S
   plan.gathered = Store::bytes(layout, int(options.parallel.prefetch)) - plan.shards;
   plan.optimizer = Optimizer::bytes(layout, optimizer);
   plan.activations = activation_bytes<float>(config, int(capacity));
-  plan.batches = 3 * one_batch; // on the device, and two in the loader
-  if (layout.ranks() > 1)
-    for (auto const& unit : layout.units())
-      plan.transport = std::max(plan.transport, 2 * unit.size * layout.ranks() * std::int64_t(sizeof(float)));
+  plan.batches = one_batch + 3 * host_batch_bytes(config, capacity); // the loader's two, and validation's
+  plan.transport = transport_bytes(layout, int(options.parallel.replicate));
+  for (std::size_t i = 0; i < layout.parameters().size(); ++i)
+    plan.checkpoint = std::max(plan.checkpoint, layout.local_size(i) * std::int64_t(sizeof(float)));
+  plan.checkpoint = std::min(plan.checkpoint, array_file_piece_bytes);
   return plan;
 }
 

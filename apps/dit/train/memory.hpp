@@ -18,10 +18,11 @@ struct MemoryPlan {
   std::int64_t gathered = 0;  ///< units in flight
   std::int64_t optimizer = 0; ///< state and buckets
   std::int64_t activations = 0;
-  std::int64_t batches = 0;   ///< of the model, and ahead of it in the loader
-  std::int64_t transport = 0; ///< inside MPI: the largest reduction under way
+  std::int64_t batches = 0;    ///< of the model, and ahead of it in the loader
+  std::int64_t transport = 0;  ///< inside MPI, for the reductions under way
+  std::int64_t checkpoint = 0; ///< what is read back at once, to verify it
   std::int64_t total() const {
-    return process + shards + gathered + optimizer + activations + batches + transport;
+    return process + shards + gathered + optimizer + activations + batches + transport + checkpoint;
   }
 };
 

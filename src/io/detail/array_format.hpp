@@ -11,9 +11,6 @@ namespace prowl::detail {
 
 inline constexpr std::int64_t array_format = 1;
 
-/// Rows are moved in pieces of about this many bytes: MPI-IO and the kernel count in 31 bits.
-inline constexpr std::int64_t piece_bytes = std::int64_t{1} << 26;
-
 hid_t file_type(ElementType type);
 hid_t memory_type(ElementType type);
 char const* type_name(ElementType type);
@@ -78,7 +75,8 @@ struct RowSelection {
 template <class Work>
 void for_pieces(std::vector<std::int64_t> const& shape, ElementType type, std::int64_t begin,
                 std::int64_t end, Work const& work) {
-  std::int64_t const rows = std::max<std::int64_t>(1, piece_bytes / (columns(shape) * type_size(type)));
+  std::int64_t const rows =
+      std::max<std::int64_t>(1, array_file_piece_bytes / (columns(shape) * type_size(type)));
   for (std::int64_t row = begin; row < end; row += rows) work(row, std::min(end, row + rows));
 }
 
