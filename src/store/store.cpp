@@ -10,8 +10,6 @@ namespace prowl {
 
 namespace {
 
-constexpr std::size_t gradient_slot_count = 2; // one in the making, one being summed
-
 struct Sizes {
   std::int64_t full = 0, part = 0;
 };
@@ -30,7 +28,7 @@ Sizes largest_unit(ShardLayout const& layout) {
 Store::Store(Execution const& exec, Mesh const& mesh, std::vector<Parameter> parameters, int prefetch)
     : exec_(exec), mesh_(mesh), layout_(std::move(parameters), mesh.shard().size(), mesh.shard().rank()),
       prefetch_(prefetch), weights_("weights", layout_.size()), gradients_("gradients", layout_.size()),
-      gradient_slots_(gradient_slot_count), gradient_started_(layout_.units().size(), false) {
+      gradient_started_(layout_.units().size(), false) {
   if (prefetch < 0) throw Error("parallel.prefetch = {}: expected 0 or more", prefetch);
   for (std::size_t u = 0; u < layout_.units().size(); ++u) {
     std::int64_t offset = 0;
@@ -48,29 +46,26 @@ Store::Store(Execution const& exec, Mesh const& mesh, std::vector<Parameter> par
       slot.full = uninitialised<Vector<float>>("whole weights", largest.full);
     }
   }
-  for (auto& slot : gradient_slots_) {
-    slot.full = uninitialised<Vector<float>>("whole gradients", largest.full);
-    if (!gathers()) continue;
-    slot.packed = uninitialised<Vector<float>>("packed gradients", largest.part * layout_.ranks());
-    slot.reduced = uninitialised<Vector<float>>("reduced gradients", largest.part);
+  unit_gradient_.full = uninitialised<Vector<float>>("whole gradients", largest.full);
+  if (gathers()) {
+    unit_gradient_.packed = uninitialised<Vector<float>>("packed gradients", largest.part * layout_.ranks());
+    unit_gradient_.reduced = uninitialised<Vector<float>>("reduced gradients", largest.part);
   }
 }
 
 std::int64_t Store::bytes(ShardLayout const& layout, int prefetch) {
   auto const largest = largest_unit(layout);
   auto const packed = largest.part * layout.ranks();
-  std::int64_t elements = 2 * layout.size() + std::int64_t(gradient_slot_count) * largest.full;
-  if (layout.ranks() > 1)
-    elements += (prefetch + 1) * (packed + largest.full) +
-                std::int64_t(gradient_slot_count) * (packed + largest.part);
+  std::int64_t elements = 2 * layout.size() + largest.full;
+  if (layout.ranks() > 1) elements += (prefetch + 1) * (packed + largest.full) + packed + largest.part;
   return elements * std::int64_t(sizeof(float));
 }
 
 std::int64_t Store::bytes() const {
-  std::size_t elements = weights_.size() + gradients_.size();
+  auto const& g = unit_gradient_;
+  std::size_t elements =
+      weights_.size() + gradients_.size() + g.full.size() + g.packed.size() + g.reduced.size();
   for (auto const& slot : weight_slots_) elements += slot.gathered.size() + slot.full.size();
-  for (auto const& slot : gradient_slots_)
-    elements += slot.full.size() + slot.packed.size() + slot.reduced.size();
   return std::int64_t(elements * sizeof(float));
 }
 
@@ -149,56 +144,64 @@ void Store::end_forward(std::size_t) {} // its slot is taken by the next gather 
 
 void Store::begin_backward(std::size_t unit) {
   materialise(unit, Purpose::backward, unit - 1); // of unit 0: none
-  current_gradient_ = (current_gradient_ + 1) % gradient_slot_count;
-  auto& slot = gradient_slots_[current_gradient_];
-  settle(slot);
-  slot.unit = unit;
+  unit_gradient_.unit = unit;
 }
 
 void Store::end_backward(std::size_t unit) {
-  auto& slot = gradient_slots_[current_gradient_];
-  if (slot.unit != unit)
-    throw Error("unit {}: end_backward without begin_backward", layout_.units()[unit].name);
+  auto& g = unit_gradient_;
+  if (g.unit != unit) throw Error("unit {}: end_backward without begin_backward", layout_.units()[unit].name);
+  g.unit = none;
   auto const& u = layout_.units()[unit];
-  if (!gathers()) return;
-  pack(slot);
-  slot.request = mesh_.shard().reduce_scatter(exec_, slice(slot.packed, 0, u.size * layout_.ranks()),
-                                              slice(slot.reduced, 0, u.size), Purpose::backward);
+  if (!gathers()) {
+    accumulate(unit, g.full);
+    return;
+  }
+  settle(); // has had the time of this unit's backward: one reduction at a time is enough
+  pack(unit);
+  g.request = mesh_.shard().reduce_scatter(exec_, slice(g.packed, 0, u.size * layout_.ranks()),
+                                           slice(g.reduced, 0, u.size), Purpose::backward);
+  g.reducing = unit;
 }
 
-void Store::pack(GradientSlot& slot) {
-  auto const& u = layout_.units()[slot.unit];
-  Kokkos::deep_copy(exec_, slice(slot.packed, 0, u.size * layout_.ranks()), 0.0f);
-  for_each_piece(slot.unit, [&](std::int64_t packed, std::int64_t full, std::int64_t size) {
-    Kokkos::deep_copy(exec_, slice(slot.packed, packed, size), slice(slot.full, full, size));
+void Store::pack(std::size_t unit) {
+  auto const& g = unit_gradient_;
+  auto const& u = layout_.units()[unit];
+  Kokkos::deep_copy(exec_, slice(g.packed, 0, u.size * layout_.ranks()), 0.0f);
+  for_each_piece(unit, [&](std::int64_t packed, std::int64_t full, std::int64_t size) {
+    Kokkos::deep_copy(exec_, slice(g.packed, packed, size), slice(g.full, full, size));
   });
 }
 
-/// Brings a unit's summed gradients onto their shards, and frees the slot.
-void Store::settle(GradientSlot& slot) {
-  if (slot.unit == none) return;
+/// Brings the gradients of the unit that is being reduced onto their shards.
+void Store::settle() {
+  auto& g = unit_gradient_;
+  if (g.reducing == none) return;
   {
     trace::Span const span("wait for gradients");
-    slot.request.wait();
+    g.request.wait();
   }
-  auto const& u = layout_.units()[slot.unit];
+  accumulate(g.reducing, g.reduced);
+  g.reducing = none;
+}
+
+void Store::accumulate(std::size_t unit, Vector<float> const& summed) {
+  auto const& u = layout_.units()[unit];
   auto const to = slice(gradients_, u.offset, u.size);
-  auto const from = slice(gathers() ? slot.reduced : slot.full, 0, u.size);
-  if (gradient_started_[slot.unit])
+  auto const from = slice(summed, 0, u.size);
+  if (gradient_started_[unit])
     add(exec_, from, to);
   else
     Kokkos::deep_copy(exec_, to, from);
-  gradient_started_[slot.unit] = true;
-  slot.unit = none;
+  gradient_started_[unit] = true;
 }
 
 void Store::clear_gradients() {
-  for (auto& slot : gradient_slots_) settle(slot);
+  settle();
   gradient_started_.assign(gradient_started_.size(), false);
 }
 
 void Store::finish_gradients() {
-  for (auto& slot : gradient_slots_) settle(slot);
+  settle();
   if (mesh_.replicate().size() > 1) mesh_.replicate().all_reduce(exec_, gradients_, Purpose::backward).wait();
 }
 
@@ -216,10 +219,9 @@ Matrix<float const> Store::weight(std::size_t parameter) const {
 
 Matrix<float> Store::gradient(std::size_t parameter) const {
   auto const& p = layout_.parameters()[parameter];
-  if (current_gradient_ == none || gradient_slots_[current_gradient_].unit != unit_of_[parameter])
+  if (unit_gradient_.unit != unit_of_[parameter])
     throw Error("parameter {}: its unit {} is not in its backward", p.name, p.unit);
-  return as_matrix(slice(gradient_slots_[current_gradient_].full, full_offsets_[parameter], p.size()),
-                   p.rows(), p.columns());
+  return as_matrix(slice(unit_gradient_.full, full_offsets_[parameter], p.size()), p.rows(), p.columns());
 }
 
 } // namespace prowl

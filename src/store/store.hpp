@@ -62,8 +62,10 @@ private:
     Vector<float> gathered, full;
     Request request;
   };
-  struct GradientSlot {
-    std::size_t unit = none;
+  /// `full` is free again once it is packed, so it takes the next unit's gradients while `packed` is reduced.
+  struct UnitGradient {
+    std::size_t unit = none;     // in its backward
+    std::size_t reducing = none; // being summed over the ranks
     Vector<float> full, packed, reduced;
     Request request;
   };
@@ -73,8 +75,9 @@ private:
   WeightSlot& gather(std::size_t unit, Purpose purpose, std::size_t keep);
   void materialise(std::size_t unit, Purpose purpose, std::size_t next);
   void rebuild(WeightSlot& slot);
-  void pack(GradientSlot& slot);
-  void settle(GradientSlot& slot);
+  void pack(std::size_t unit);
+  void settle();
+  void accumulate(std::size_t unit, Vector<float> const& summed);
   /// Visits each (parameter, rank) piece of a unit: (offset in the packed array, offset in the whole one,
   /// elements).
   void for_each_piece(std::size_t unit,
@@ -88,10 +91,9 @@ private:
   int prefetch_;
   Vector<float> weights_, gradients_;
   std::vector<WeightSlot> weight_slots_;
-  std::vector<GradientSlot> gradient_slots_;
+  UnitGradient unit_gradient_;
   std::vector<bool> gradient_started_; // by unit: has a gradient of this step
   std::uint64_t clock_ = 0;
-  std::size_t current_gradient_ = none;
 };
 
 } // namespace prowl

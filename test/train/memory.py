@@ -8,7 +8,7 @@ import launch
 
 class Memory(launch.Case):
     def assert_predicted(self, run, ranks, **options):
-        options = {"run.steps": 3, "data.path": self.large, **{k.replace("__", "."): v for k, v in options.items()}}
+        options = {"run.steps": 2, "data.path": self.large, **{k.replace("__", "."): v for k, v in options.items()}}
         plan = self.mpi("PROWL_TRAIN", ranks, *self.arguments(run, options), "--dry-run")
         predicted = float(re.search(r"in all ([0-9.]+)", plan.out).group(1)) * 2**20
         self.train(run, ranks, **options)
@@ -23,7 +23,7 @@ class Memory(launch.Case):
         folder.mkdir()
         cls.large = launch.make_dataset(folder, size=32)
 
-    MODEL = dict(model__hidden=256, model__layers=4, model__patch=4, train__batch=32)
+    MODEL = dict(model__hidden=256, model__layers=4, model__patch=4, train__batch=16)
 
     def test_training(self):
         for ranks in (1, 2, 4):

@@ -24,15 +24,12 @@ std::int64_t host_batch_bytes(ModelConfig const& config, std::int64_t samples) {
   return samples * elements * std::int64_t(sizeof(float));
 }
 
-/// Open MPI's non-blocking reduce-scatter works in two more arrays as long as the one that is sent, its all-reduce in one.
-/// The reduce-scatters of two units may be under way at once: one of them is waited for only when a third is computed.
+/// Open MPI's non-blocking reduce-scatter works in two more arrays as long as the one that is sent, its all-reduce in one;
+/// one unit is reduced at a time.
 std::int64_t transport_bytes(ShardLayout const& layout, int replicate) {
-  std::int64_t largest = 0, second = 0;
-  for (auto const& unit : layout.units()) {
-    second = std::max(second, std::min(largest, unit.size));
-    largest = std::max(largest, unit.size);
-  }
-  std::int64_t const scatter = layout.ranks() > 1 ? 2 * (largest + second) * layout.ranks() : 0;
+  std::int64_t largest = 0;
+  for (auto const& unit : layout.units()) largest = std::max(largest, unit.size);
+  std::int64_t const scatter = layout.ranks() > 1 ? 2 * largest * layout.ranks() : 0;
   return std::max(scatter, replicate > 1 ? layout.size() : 0) * std::int64_t(sizeof(float));
 }
 
