@@ -2,19 +2,18 @@
 ///
 /// Version 1 of the format. N samples, the training samples first, then the validation samples:
 ///
-/// | object                | type               | shape            | meaning |
-/// |-----------------------|--------------------|------------------|------------------------------------------------------|
-/// | `format` (attribute)  | string             |                  | "prowl data set" | | `version`
-/// (attribute) | integer            |                  | 1 | | `training_count` (")  | integer            |
-/// | samples [0, training_count) train, the rest validate | | `text_encoding` (")   | string, optional   | |
-/// how the text features were made, e.g. "hashed words" | | `source` (attribute)  | string, optional   | |
-/// where the samples come from                          | | `/images`             | uint8              | (N,
-/// C, H, W)     | pictures, 0 .. 255; or instead of them               | | `/latents`            | float16 or
-/// float32 | (N, C, H, W)     | latents of an autoencoder, as the model shall see them| | `/captions` | UTF-8
-/// string       | (N)              | variable length                                      | |
-/// `/text/<e>/features`  | float16 or float32 | (N, T_e, D_e)    | token features of each text encoder; zeros
-/// pad       | | `/pooled`             | float16 or float32 | (N, P)           | pooled text vectors, those
-/// of all encoders side by side|
+/// | object               | type               | shape         | meaning                                 |
+/// |----------------------|--------------------|---------------|-----------------------------------------|
+/// | `format`             | string             | attribute     | "prowl data set"                        |
+/// | `version`            | integer            | attribute     | 1                                       |
+/// | `training_count`     | integer            | attribute     | samples before it train, others validate|
+/// | `text_encoding`      | string, optional   | attribute     | how text features were made             |
+/// | `source`             | string, optional   | attribute     | where the samples come from             |
+/// | `/images`            | uint8              | (N, C, H, W)  | pictures; or instead of them:           |
+/// | `/latents`           | float16 or float32 | (N, C, H, W)  | latents, as the model shall see them    |
+/// | `/captions`          | UTF-8 string       | (N)           | of variable length                      |
+/// | `/text/<e>/features` | float16 or float32 | (N, T_e, D_e) | each encoder's tokens; zeros pad        |
+/// | `/pooled`            | float16 or float32 | (N, P)        | pooled vectors of all encoders          |
 ///
 /// Encoders are taken in the alphabetical order of their names. Datasets may be contiguous or chunked; with
 /// one sample a chunk or contiguous, a sample is one read. Numbers may have either byte order (float16 is
