@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """check_dump.py DUMP: checks the arithmetic of a training step that prowl-train wrote (train.dump_step).
 
 Everything is computed again in float64 with NumPy, from the formulas alone: noisy inputs, loss, and the optimizer's step.

@@ -31,3 +31,13 @@ endif()
 step(${configure})
 step(${CMAKE_COMMAND} --build ${WORK}/build)
 step(${WORK}/build/outside)
+step(${WORK}/build/example)
+
+# The README shows the example as it is, indented by four.
+file(READ ${SOURCE}/example.cpp example)
+string(REGEX REPLACE "\n([^\n])" "\n    \\1" example "    ${example}")
+file(READ ${SOURCE}/../../../README.md readme)
+string(FIND "${readme}" "${example}" found)
+if(found EQUAL -1)
+  message(FATAL_ERROR "README.md does not show ${SOURCE}/example.cpp as it is")
+endif()
