@@ -30,7 +30,7 @@ class Memory(launch.Case):
             self.assert_predicted(f"plain{ranks}", ranks, **self.MODEL)
 
     def test_with_validation_checkpoints_and_samples(self):
-        for ranks in (1, 2):
+        for ranks in (1, 2, 4):
             self.assert_predicted(f"all{ranks}", ranks, **self.MODEL, train__validate_every=1, train__checkpoint_every=1,
                                   sample__prompts=["red disc", "blue disc"], sample__every=1)
 

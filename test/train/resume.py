@@ -6,7 +6,7 @@ import unittest
 
 import launch
 
-STEPS = 40
+STEPS = 120  # of 6 ms or more: a signal after the third must come before the last
 
 
 class Resume(launch.Case):
@@ -19,9 +19,9 @@ class Resume(launch.Case):
     def stop(self, run, ranks, number, rank, after, **options):
         """Starts a run and sends one rank a signal once `after` steps are in its metrics."""
         process = launch.start(self.command("PROWL_TRAIN", ranks, *self.arguments(run, options)))
-        seen = launch.wait_until(lambda: self.lines(run) >= after, process)
+        started = launch.wait_until(lambda: len(launch.rank_processes(process)) == ranks, process)
         processes = launch.rank_processes(process)
-        if not seen or rank not in processes:
+        if not started or not launch.wait_until(lambda: self.lines(run) >= after, process):
             launch.end(process)
             self.fail(f"no rank {rank} to be stopped")
         os.kill(processes[rank], number)
@@ -42,7 +42,7 @@ class Resume(launch.Case):
     def test_signals_write_a_checkpoint_and_the_run_goes_on_bit_for_bit(self):
         for ranks, number, rank in ((2, signal.SIGTERM, 1), (2, signal.SIGUSR1, 0), (1, signal.SIGTERM, 0)):
             with self.subTest(ranks=ranks, signal=number):
-                options = {"run.steps": STEPS, "train.validate_every": 7, "train.accumulate": 2}
+                options = {"run.steps": STEPS, "train.validate_every": 17, "train.accumulate": 2}
                 whole, cut = f"whole{ranks}-{number}", f"cut{ranks}-{number}"
                 self.train(whole, ranks, **options)
                 self.stop(cut, ranks, number, rank, 3, **options)

@@ -39,24 +39,19 @@ void StepDump::add_batch(int k, ModelConfig const& config, DeviceBatch const& ba
   add(prefix + "pooled", {total, config.pooled_width}, rows, values_of(input.pooled));
 }
 
-void StepDump::add_shards(std::string const& prefix, Store const& store,
-                          std::vector<HostShard> const& shards) {
-  for (auto const& s : shards) {
-    auto const rows = rows_to_write(store, s);
-    add(prefix + s.name, s.shape, {rows.begin, rows.end}, {s.copy.data(), s.copy.data() + s.copy.size()});
+void StepDump::add_arrays(std::string const& prefix, Store const& store,
+                          std::vector<ParameterArray> const& arrays) {
+  for (auto const& a : arrays) {
+    auto const rows = rows_to_write(store, a, nullptr);
+    add(prefix + a.name, rows.shape, {rows.begin, rows.end}, values_of(a.rows));
   }
 }
 
-void StepDump::add_gradients(Store const& store) {
-  std::vector<HostShard> shards;
-  for (std::size_t i = 0; i < store.layout().parameters().size(); ++i)
-    shards.push_back(host_shard(store, "gradient", i, store.shard(store.gradients(), i)));
-  add_shards("", store, shards);
-}
+void StepDump::add_gradients(Store const& store) { add_arrays("", store, gradients(store)); }
 
 void StepDump::add_state(std::string const& when, Store const& store, Optimizer const& optimizer) {
-  add_shards(when + "/", store, host_weights(store));
-  add_shards(when + "/", store, host_state(store, optimizer));
+  add_arrays(when + "/", store, weights(store));
+  add_arrays(when + "/", store, state(store, optimizer));
 }
 
 void StepDump::write(MPI_Comm comm, std::string const& path, Position const& position, double loss,

@@ -32,7 +32,7 @@ public:
 
 private:
   void add(std::string name, std::vector<std::int64_t> shape, Range rows, std::vector<float> values);
-  void add_shards(std::string const& prefix, Store const& store, std::vector<HostShard> const& shards);
+  void add_arrays(std::string const& prefix, Store const& store, std::vector<ParameterArray> const& arrays);
 
   std::deque<std::vector<float>> values_; // what contents_ points to
   ArrayFileContents contents_;

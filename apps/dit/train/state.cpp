@@ -12,19 +12,29 @@ namespace prowl::dit {
 
 namespace {
 
-/// Reads whole arrays into this rank's shards, and brings them to the device.
-void read_shards(ArrayFileReader const& file, std::vector<HostShard> const& shards,
-                 std::vector<Matrix<float>> const& targets) {
-  std::vector<ArrayTarget> wanted;
-  for (auto const& s : shards) wanted.push_back({s.name, s.shape, s.rows.begin, s.rows.end, s.copy.data()});
-  file.read(wanted);
-  for (std::size_t i = 0; i < shards.size(); ++i) Kokkos::deep_copy(targets[i], shards[i].copy);
+using HostRows = Kokkos::View<float**, Kokkos::LayoutRight, HostMemory>;
+
+std::vector<std::int64_t> const& shape(Store const& store, ParameterArray const& array) {
+  return store.layout().parameters()[array.parameter].shape;
 }
 
-std::vector<ArrayShape> shapes(std::vector<HostShard> const& shards) {
+std::vector<ArrayShape> shapes(Store const& store, std::vector<ParameterArray> const& arrays) {
   std::vector<ArrayShape> result;
-  for (auto const& s : shards) result.push_back({s.name, s.shape, ElementType::float32});
+  for (auto const& a : arrays) result.push_back({a.name, shape(store, a), ElementType::float32});
   return result;
+}
+
+/// Reads this rank's rows, and brings them to where the model computes.
+void read(ArrayFileReader const& file, Store const& store, std::vector<ParameterArray> const& arrays) {
+  std::vector<HostRows> hosts;
+  std::vector<ArrayTarget> wanted;
+  for (auto const& a : arrays) {
+    auto const rows = store.layout().rows(a.parameter);
+    auto& host = hosts.emplace_back(Kokkos::create_mirror_view(a.rows));
+    wanted.push_back({a.name, shape(store, a), rows.begin, rows.end, host.data()});
+  }
+  file.read(wanted);
+  for (std::size_t i = 0; i < arrays.size(); ++i) Kokkos::deep_copy(arrays[i].rows, hosts[i]);
 }
 
 } // namespace
@@ -51,31 +61,32 @@ void initialise_weights(Execution const& exec, Store& store, std::int64_t seed) 
   store.weights_changed();
 }
 
-HostShard host_shard(Store const& store, std::string const& kind, std::size_t parameter,
-                     Matrix<float> const& shard) {
-  auto const& p = store.layout().parameters()[parameter];
-  HostShard result{kind + "/" + p.name, p.shape, store.layout().rows(parameter), {}};
-  result.copy = Kokkos::create_mirror_view_and_copy(HostMemory(), shard);
-  return result;
-}
-
-ArrayRows rows_to_write(Store const& store, HostShard const& shard) {
-  bool const first_group = store.mesh().replicate().rank() == 0;
-  return {shard.name, shard.shape, shard.rows.begin, first_group ? shard.rows.end : shard.rows.begin,
-          static_cast<float const*>(shard.copy.data())};
-}
-
-std::vector<HostShard> host_weights(Store const& store) {
-  std::vector<HostShard> shards;
+std::vector<ParameterArray> weights(Store const& store) {
+  std::vector<ParameterArray> arrays;
   for (std::size_t i = 0; i < store.layout().parameters().size(); ++i)
-    shards.push_back(host_shard(store, "weights", i, store.shard(store.weights(), i)));
-  return shards;
+    arrays.push_back({"weights/" + store.layout().parameters()[i].name, i, store.shard(store.weights(), i)});
+  return arrays;
 }
 
-std::vector<HostShard> host_state(Store const& store, Optimizer const& optimizer) {
-  std::vector<HostShard> shards;
-  for (auto const& s : optimizer.state()) shards.push_back(host_shard(store, s.kind, s.parameter, s.shard));
-  return shards;
+std::vector<ParameterArray> gradients(Store const& store) {
+  std::vector<ParameterArray> arrays;
+  for (std::size_t i = 0; i < store.layout().parameters().size(); ++i)
+    arrays.push_back(
+        {"gradient/" + store.layout().parameters()[i].name, i, store.shard(store.gradients(), i)});
+  return arrays;
+}
+
+std::vector<ParameterArray> state(Store const& store, Optimizer const& optimizer) {
+  std::vector<ParameterArray> arrays;
+  for (auto const& s : optimizer.state())
+    arrays.push_back({s.kind + "/" + store.layout().parameters()[s.parameter].name, s.parameter, s.shard});
+  return arrays;
+}
+
+ArrayRows rows_to_write(Store const& store, ParameterArray const& array, float const* host) {
+  auto const rows = store.layout().rows(array.parameter);
+  bool const first_group = store.mesh().replicate().rank() == 0;
+  return {array.name, shape(store, array), rows.begin, first_group ? rows.end : rows.begin, host};
 }
 
 std::string save(Store const& store, Optimizer const& optimizer, Position const& position,
@@ -84,30 +95,29 @@ std::string save(Store const& store, Optimizer const& optimizer, Position const&
   contents.attributes = {
       {"model", model}, {"skipped", position.skipped}, {"sample", position.sample}, {"seed", position.seed}};
   contents.texts = {{"deck", deck}};
-  auto shards = host_weights(store), state = host_state(store, optimizer);
-  shards.insert(shards.end(), state.begin(), state.end());
-  for (auto const& s : shards) contents.arrays.push_back(rows_to_write(store, s));
+  std::vector<HostRows> hosts;
+  for (auto const& list : {weights(store), state(store, optimizer)})
+    for (auto const& a : list) {
+      hosts.push_back(Kokkos::create_mirror_view_and_copy(HostMemory(), a.rows));
+      contents.arrays.push_back(rows_to_write(store, a, hosts.back().data()));
+    }
   return write_checkpoint(store.mesh().world().mpi(), folder, position.step, contents, keep);
 }
 
 void load_weights(Store& store, ArrayFileReader const& file) {
-  auto const shards = host_weights(store);
-  std::vector<Matrix<float>> targets;
-  for (std::size_t i = 0; i < shards.size(); ++i) targets.push_back(store.shard(store.weights(), i));
-  file.require_arrays(shapes(shards), "weights/");
-  read_shards(file, shards, targets);
+  auto const arrays = weights(store);
+  file.require_arrays(shapes(store, arrays), "weights/");
+  read(file, store, arrays);
   store.weights_changed();
 }
 
 Position load(Store& store, Optimizer& optimizer, std::string const& path) {
   ArrayFileReader const file(store.mesh().world().mpi(), path);
-  auto const weights = host_weights(store), state = host_state(store, optimizer);
-  auto expected = shapes(weights), more = shapes(state);
+  auto const arrays = state(store, optimizer);
+  auto expected = shapes(store, weights(store)), more = shapes(store, arrays);
   expected.insert(expected.end(), more.begin(), more.end());
   file.require_arrays(expected);
-  std::vector<Matrix<float>> targets;
-  for (auto const& s : optimizer.state()) targets.push_back(s.shard);
-  read_shards(file, state, targets);
+  read(file, store, arrays);
   load_weights(store, file);
   Position const position{file.integer("step"), file.integer("skipped"), file.integer("sample"),
                           file.integer("seed")};

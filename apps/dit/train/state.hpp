@@ -35,20 +35,17 @@ Position load(Store& store, Optimizer& optimizer, std::string const& path);
 /// Collective. Reads the weights alone.
 void load_weights(Store& store, ArrayFileReader const& file);
 
-/// An array of a store's parameter, of which this rank holds its shard's rows, in host memory; `copy` keeps them alive.
-/// In a mesh with a replicate axis only the first group's ranks give rows.
-struct HostShard {
+/// An array over a parameter of a store: its name in files, and this rank's rows of it where the model computes.
+struct ParameterArray {
   std::string name;
-  std::vector<std::int64_t> shape;
-  Range rows;
-  Kokkos::View<float**, Kokkos::LayoutRight, HostMemory> copy;
+  std::size_t parameter;
+  Matrix<float> rows;
 };
-HostShard host_shard(Store const& store, std::string const& kind, std::size_t parameter,
-                     Matrix<float> const& shard);
-ArrayRows rows_to_write(Store const& store, HostShard const& shard);
+std::vector<ParameterArray> weights(Store const& store);
+std::vector<ParameterArray> gradients(Store const& store);
+std::vector<ParameterArray> state(Store const& store, Optimizer const& optimizer);
 
-/// Weights, and the optimizer's state, as host copies.
-std::vector<HostShard> host_weights(Store const& store);
-std::vector<HostShard> host_state(Store const& store, Optimizer const& optimizer);
+/// As an array file takes it, the elements at `host`. In a mesh with a replicate axis only the first group's ranks give rows.
+ArrayRows rows_to_write(Store const& store, ParameterArray const& array, float const* host);
 
 } // namespace prowl::dit
