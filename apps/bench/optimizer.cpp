@@ -3,11 +3,12 @@
 #include <bench/shapes.hpp>
 #include <bench/timeline.hpp>
 
+#include <prowl/comm/agree.hpp>
 #include <prowl/core/error.hpp>
 #include <prowl/core/trace.hpp>
-#include <prowl/io/agree.hpp>
 #include <prowl/kernels/fill.hpp>
 #include <prowl/optim/optimizer.hpp>
+#include <prowl/optim/ownership.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -64,7 +65,8 @@ std::vector<SystemName> chosen_systems(std::string const& text) {
   return chosen;
 }
 
-std::vector<Method> make_methods(OptimizerBench const& bench, Execution const& exec, Store& store) {
+std::vector<Method> make_methods(OptimizerBench const& bench, Execution const& exec, Store& store,
+                                 Store& owned) {
   std::vector<Method> methods;
   auto const add = [&](std::string name, OptimizerOptions const& options) {
     methods.push_back({std::move(name), std::make_unique<Optimizer>(exec, store, options), {}, 0, 0, {}, {}});
@@ -79,6 +81,14 @@ std::vector<Method> make_methods(OptimizerBench const& bench, Execution const& e
     options.system = system;
     add(fmt::format("Periodic {}", name), options);
   }
+  methods.push_back({"Muon, dedicated", std::make_unique<Optimizer>(exec, owned, muon), {}, 0, 0, {}, {}});
+  methods.push_back({"Periodic, dedicated",
+                     std::make_unique<Optimizer>(exec, owned, base_options(bench)),
+                     {},
+                     0,
+                     0,
+                     {},
+                     {}});
   return methods;
 }
 
@@ -120,7 +130,7 @@ double ratio(Method const& method, Method const& muon) {
 
 nlohmann::json describe(OptimizerBench const& bench, Store const& store, std::vector<Method> const& methods) {
   auto const rounds = double(methods[0].times.size()), steps = rounds * double(bench.period);
-  nlohmann::json result = {{"model", bench.model},   {"ranks", store.layout().ranks()},
+  nlohmann::json result = {{"model", bench.model},   {"ranks", store.layout().shards()},
                            {"period", bench.period}, {"bucket_bytes", std::int64_t(bench.bucket_mib * mib)},
                            {"wire", bench.wire},     {"rounds", rounds}};
   for (auto const& p : store.layout().parameters())
@@ -191,13 +201,17 @@ void run_optimizer(OptimizerBench const& bench) {
   Ledger ledger;
   Communicator const world(MPI_COMM_WORLD, &ledger);
   Mesh const mesh(world);
-  Store store(exec, mesh, parse_shapes(bench.model), 0);
-  auto const first = std::uint64_t(world.rank()) * std::uint64_t(store.layout().size());
-  fill_normal(exec, Random(1, 0), first, 0.02f, store.weights());
-  fill_normal(exec, Random(1, 1), first, 1e-3f, store.gradients());
-  store.weights_changed();
+  Store store(exec, mesh, parse_shapes(bench.model), {.prefetch = 0});
+  Store owned(exec, mesh, dedicated_layout(parse_shapes(bench.model), base_options(bench), mesh.place()),
+              {.prefetch = 0});
+  for (auto* s : {&store, &owned}) {
+    auto const first = std::uint64_t(world.rank()) << 40;
+    fill_normal(exec, Random(1, 0), first, 0.02f, s->weights());
+    fill_normal(exec, Random(1, 1), first, 1e-3f, s->gradients());
+    s->weights_changed();
+  }
 
-  auto methods = make_methods(bench, exec, store);
+  auto methods = make_methods(bench, exec, store, owned);
   auto const rounds = (bench.steps + bench.period - 1) / bench.period;
   for (std::int64_t round = -1; round < rounds; ++round) // the first is for warming up
     for (auto& method : methods) run_round(world, ledger, bench.period, round >= 0, method);

@@ -1,8 +1,8 @@
 #include <bench/timeline.hpp>
 
+#include <prowl/comm/agree.hpp>
 #include <prowl/core/error.hpp>
 #include <prowl/core/trace.hpp>
-#include <prowl/io/agree.hpp>
 
 #include <algorithm>
 #include <fstream>

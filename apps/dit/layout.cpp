@@ -79,9 +79,9 @@ bool ends_with(std::string_view name, std::string_view end) {
 
 } // namespace
 
-Layout layout(ModelConfig const& config) {
+ModelIndex model_index(ModelConfig const& config) {
   validate(config);
-  Layout result;
+  ModelIndex result;
   auto& list = result.parameters;
   result.embed = register_embed({list, "embed"}, config);
   for (int l = 0; l < config.layers; ++l)
@@ -96,7 +96,7 @@ Layout layout(ModelConfig const& config) {
   return result;
 }
 
-std::vector<Parameter> parameters(ModelConfig const& config) { return layout(config).parameters; }
+std::vector<Parameter> parameters(ModelConfig const& config) { return model_index(config).parameters; }
 
 bool is_muon_target(Parameter const& parameter) {
   return parameter.is_matrix() && parameter.unit.rfind("blocks.", 0) == 0;

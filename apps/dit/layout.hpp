@@ -60,12 +60,12 @@ struct FinalIndex {
   std::size_t shift, scale, linear, linear_bias;
 };
 
-struct Layout {
+struct ModelIndex {
   std::vector<Parameter> parameters;
   EmbedIndex embed;
   std::vector<BlockIndex> blocks;
   FinalIndex final;
 };
-Layout layout(ModelConfig const& config);
+ModelIndex model_index(ModelConfig const& config);
 
 } // namespace prowl::dit

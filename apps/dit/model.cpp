@@ -21,7 +21,7 @@ Workspace<T> carve(Vector<char> const& memory, ModelConfig const& config, int sa
 
 template <class T>
 Model<T>::Model(ModelConfig const& config, int capacity)
-    : config_(config), capacity_(capacity), layout_(layout(config)),
+    : config_(config), capacity_(capacity), index_(model_index(config)),
       memory_(uninitialised<Vector<char>>("prowl::dit::activations", activation_bytes<T>(config, capacity))),
       workspace_(carve<T>(memory_, config, capacity)) {
   Execution const exec;
@@ -72,11 +72,11 @@ void Model<T>::forward(Execution const& exec, Parameters<T>& parameters, Input<T
     if (w.samples > 0) work();
     parameters.end_forward(unit);
   };
-  std::size_t const layers = layout_.blocks.size();
-  bracketed(0, [&] { embed(exec, parameters, layout_.embed, input, w); });
+  std::size_t const layers = index_.blocks.size();
+  bracketed(0, [&] { embed(exec, parameters, index_.embed, input, w); });
   for (std::size_t l = 0; l < layers; ++l)
-    bracketed(1 + l, [&] { block(exec, parameters, layout_.blocks[l], int(l), w); });
-  bracketed(1 + layers, [&] { final_layer(exec, parameters, layout_.final, w); });
+    bracketed(1 + l, [&] { block(exec, parameters, index_.blocks[l], int(l), w); });
+  bracketed(1 + layers, [&] { final_layer(exec, parameters, index_.final, w); });
 }
 
 template <class T>
@@ -87,18 +87,18 @@ void Model<T>::backward(Execution const& exec, Parameters<T>& parameters, Input<
     work();
     parameters.end_backward(unit);
   };
-  std::size_t const layers = layout_.blocks.size();
-  bracketed(1 + layers, [&] { final_layer_backward(exec, parameters, layout_.final, w); });
+  std::size_t const layers = index_.blocks.size();
+  bracketed(1 + layers, [&] { final_layer_backward(exec, parameters, index_.final, w); });
   for (std::size_t l = layers; l-- > 0;)
-    bracketed(1 + l, [&] { block_backward(exec, parameters, layout_.blocks[l], int(l), w); });
-  bracketed(0, [&] { embed_backward(exec, parameters, layout_.embed, input, w); });
+    bracketed(1 + l, [&] { block_backward(exec, parameters, index_.blocks[l], int(l), w); });
+  bracketed(0, [&] { embed_backward(exec, parameters, index_.embed, input, w); });
 }
 
 template <class T>
 void Model<T>::zero_gradients(Execution const& exec, Parameters<T>& parameters) {
-  auto const& list = layout_.parameters;
+  auto const& list = index_.parameters;
   std::size_t end = list.size();
-  for (std::size_t unit = layout_.blocks.size() + 2; unit-- > 0;) {
+  for (std::size_t unit = index_.blocks.size() + 2; unit-- > 0;) {
     std::size_t begin = end;
     while (begin > 0 && list[begin - 1].unit == list[end - 1].unit) --begin;
     parameters.begin_backward(unit);

@@ -50,7 +50,7 @@ private:
 
   ModelConfig config_;
   int capacity_;
-  Layout layout_;
+  ModelIndex index_;
   Vector<char> memory_;
   Workspace<T> workspace_;
 };

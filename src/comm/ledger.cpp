@@ -43,6 +43,13 @@ void Ledger::record(Collective kind, Purpose purpose, int ranks, std::int64_t pa
   entry.payload += payload;
 }
 
+void Ledger::add(Ledger const& other) {
+  for (auto const& [key, entry] : other.entries_) {
+    entries_[key].calls += entry.calls;
+    entries_[key].payload += entry.payload;
+  }
+}
+
 Ledger::Totals Ledger::totals(Collective kind, Purpose purpose) const {
   Totals sum;
   for (auto const& [key, entry] : entries_)

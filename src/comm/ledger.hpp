@@ -35,6 +35,8 @@ public:
   void record(Collective kind, Purpose purpose, int ranks, std::int64_t payload);
   Totals totals(Collective kind, Purpose purpose) const;
   Totals totals(Purpose purpose) const;
+  /// What another has counted, too.
+  void add(Ledger const& other);
   void clear() { entries_.clear(); }
 
 private:

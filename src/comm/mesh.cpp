@@ -6,17 +6,23 @@ namespace prowl {
 
 namespace {
 
-int shard_size(Communicator const& world, int replicate) {
-  if (replicate < 1 || world.size() % replicate != 0)
-    throw Error("parallel.replicate = {}: expected a divisor of the number of ranks, {}", replicate,
-                world.size());
-  return world.size() / replicate;
+int shard_size(Communicator const& world, int replicate, int tensor) {
+  if (replicate < 1 || tensor < 1 || world.size() % (replicate * tensor) != 0)
+    throw Error("a mesh of {} replicas{}: expected a divisor of the number of ranks, {} (parallel.replicate)",
+                replicate, tensor == 1 ? "" : fmt::format(" x {} tensor ranks", tensor), world.size());
+  return world.size() / (replicate * tensor);
+}
+
+/// The ranks that agree in all coordinates but one, which has `stride` and `extent`.
+Communicator axis(Communicator const& world, int stride, int extent) {
+  int const rank = world.rank(), without = rank / (stride * extent) * stride + rank % stride;
+  return world.split(without, rank);
 }
 
 } // namespace
 
-Mesh::Mesh(Communicator const& world, int replicate)
-    : world_(world), shard_(world.split(world.rank() / shard_size(world, replicate), world.rank())),
-      replicate_(world.split(world.rank() % shard_size(world, replicate), world.rank())) {}
+Mesh::Mesh(Communicator const& world, int replicate, int tensor)
+    : world_(world), shard_(axis(world, tensor, shard_size(world, replicate, tensor))),
+      replicate_(axis(world, world.size() / replicate, replicate)), tensor_(axis(world, 1, tensor)) {}
 
 } // namespace prowl

@@ -130,4 +130,9 @@ void Request::wait() {
   if (finish) finish();
 }
 
+void wait_all(std::vector<Request>& requests) {
+  for (auto& request : requests) request.wait();
+  requests.clear();
+}
+
 } // namespace prowl

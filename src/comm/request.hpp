@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 namespace prowl {
 
@@ -27,5 +28,8 @@ public:
 private:
   std::shared_ptr<detail::PendingCollective> pending_;
 };
+
+/// Waits for all, and forgets them.
+void wait_all(std::vector<Request>& requests);
 
 } // namespace prowl

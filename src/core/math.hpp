@@ -17,6 +17,7 @@ using Kokkos::log;
 using Kokkos::pow;
 using Kokkos::sin;
 using Kokkos::sqrt;
+using Kokkos::tanh;
 #else
 using std::cos;
 using std::exp;
@@ -26,6 +27,7 @@ using std::log;
 using std::pow;
 using std::sin;
 using std::sqrt;
+using std::tanh;
 #endif
 
 } // namespace prowl::math

@@ -1,4 +1,4 @@
-#include <prowl/io/agree.hpp>
+#include <prowl/comm/agree.hpp>
 #include <prowl/io/array_file.hpp>
 #include <prowl/io/detail/array_format.hpp>
 

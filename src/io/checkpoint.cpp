@@ -1,5 +1,5 @@
+#include <prowl/comm/agree.hpp>
 #include <prowl/core/error.hpp>
-#include <prowl/io/agree.hpp>
 #include <prowl/io/checkpoint.hpp>
 
 #include <algorithm>

@@ -23,6 +23,16 @@ void scaled_copy(Execution const& exec, double factor, Vector<float const> const
       KOKKOS_LAMBDA(std::int64_t i) { to[i] = float(factor * double(from[i])); });
 }
 
+double trace(Execution const& exec, Matrix<float const> const& x) {
+  auto const data = x.data();
+  auto const n = std::int64_t(x.extent(0));
+  double sum = 0;
+  Kokkos::parallel_reduce(
+      "prowl::newton_schulz_trace", Kokkos::RangePolicy<Execution>(exec, 0, n),
+      KOKKOS_LAMBDA(std::int64_t i, double& part) { part += double(data[i * (n + 1)]); }, sum);
+  return sum;
+}
+
 // P <- a I + b A + P, where P holds c A^2. The term a X of the iteration so becomes part of the product P X.
 void complete_polynomial(Execution const& exec, Matrix<float const> const& gram,
                          Matrix<float> const& polynomial) {
@@ -76,6 +86,55 @@ void newton_schulz(Execution const& exec, Matrix<float> const& x, Vector<float> 
       gemm(exec, Op::none, Op::none, 1.0f, polynomial, from, 0.0f, to);
     std::swap(from, to);
   }
+}
+
+void newton_schulz_gram(Execution const& exec, bool tall, Matrix<float const> const& part,
+                        Matrix<float> const& gram) {
+  if (part.size() == 0)
+    Kokkos::deep_copy(exec, gram, 0.0f);
+  else
+    syrk(exec, tall ? Op::transpose : Op::none, 1.0f, part, 0.0f, gram);
+}
+
+std::int64_t newton_schulz_finish_workspace(std::int64_t rows, std::int64_t columns, std::int64_t r) {
+  return std::max(rows * columns, r * r) + 3 * r * r;
+}
+
+void newton_schulz_finish(Execution const& exec, bool tall, Matrix<float> const& gram,
+                          Matrix<float> const& part, Vector<float> const& workspace) {
+  auto const rows = std::int64_t(part.extent(0)), columns = std::int64_t(part.extent(1));
+  auto const r = std::int64_t(gram.extent(0));
+  if (std::int64_t(workspace.size()) < newton_schulz_finish_workspace(rows, columns, r))
+    throw Error(
+        "newton_schulz_finish: the workspace has {} elements, a part of {} x {} with short side {} needs {}",
+        workspace.size(), rows, columns, r, newton_schulz_finish_workspace(rows, columns, r));
+  auto const square = [&](int i) { return as_matrix(slice(workspace, i * r * r, r * r), r, r); };
+  auto const polynomial = square(0);
+  auto product = square(1), next = square(2);
+  auto const scratch = square(3);
+
+  auto const norm = std::max(std::sqrt(trace(exec, gram)), 1e-7);
+  scaled_copy(exec, 1 / (norm * norm), as_vector(gram), as_vector(gram));
+  for (int iteration = 0; iteration < 5; ++iteration) {
+    syrk(exec, Op::none, c, gram, 0.0f, polynomial);
+    complete_polynomial(exec, gram, polynomial);
+    if (iteration == 0) {
+      Kokkos::deep_copy(exec, product, polynomial);
+    } else {
+      gemm(exec, Op::none, Op::none, 1.0f, polynomial, product, 0.0f, next);
+      std::swap(product, next);
+    }
+    if (iteration == 4) break;
+    gemm(exec, Op::none, Op::none, 1.0f, polynomial, gram, 0.0f, scratch);
+    gemm(exec, Op::none, Op::none, 1.0f, scratch, polynomial, 0.0f, gram);
+  }
+  if (part.size() == 0) return;
+  auto const before = as_matrix(slice(workspace, 3 * r * r, rows * columns), rows, columns);
+  scaled_copy(exec, 1 / norm, as_vector(part), as_vector(before));
+  if (tall)
+    gemm(exec, Op::none, Op::none, 1.0f, before, product, 0.0f, part);
+  else
+    gemm(exec, Op::none, Op::none, 1.0f, product, before, 0.0f, part);
 }
 
 } // namespace prowl

@@ -26,24 +26,62 @@ KOKKOS_INLINE_FUNCTION float norm_factor(float gamma, double sum) {
 
 } // namespace
 
+namespace {
+
+/// The sum of the squares of a row, shared by a team.
+KOKKOS_INLINE_FUNCTION double row_sum(Team const& team, float const* row, std::int64_t columns) {
+  auto const runs = (columns + detail::sum_run - 1) / detail::sum_run;
+  double sum = 0;
+  Kokkos::parallel_reduce(
+      Kokkos::TeamThreadRange(team, runs),
+      [&](std::int64_t run, double& partial) {
+        auto const begin = run * detail::sum_run;
+        auto const rest = columns - begin;
+        partial += detail::sum_squares(row + begin, rest < detail::sum_run ? rest : detail::sum_run);
+      },
+      sum);
+  return sum;
+}
+
+} // namespace
+
 void row_norm(Execution const& exec, float gamma, Matrix<float> const& x) {
   auto const rows = std::int64_t(x.extent(0)), columns = std::int64_t(x.extent(1));
   if (rows == 0 || columns == 0) return;
   auto const data = x.data();
-  auto const runs = (columns + detail::sum_run - 1) / detail::sum_run;
   Kokkos::parallel_for(
       "prowl::row_norm", Policy(exec, int(rows), row_team), KOKKOS_LAMBDA(Team const& team) {
         float* const row = data + team.league_rank() * columns;
-        double sum = 0;
-        Kokkos::parallel_reduce(
-            Kokkos::TeamThreadRange(team, runs),
-            [&](std::int64_t run, double& partial) {
-              auto const begin = run * detail::sum_run;
-              auto const rest = columns - begin;
-              partial += detail::sum_squares(row + begin, rest < detail::sum_run ? rest : detail::sum_run);
-            },
-            sum);
-        float const factor = norm_factor(gamma, sum);
+        float const factor = norm_factor(gamma, row_sum(team, row, columns));
+        Kokkos::parallel_for(Kokkos::TeamThreadRange(team, columns),
+                             [&](std::int64_t j) { row[j] *= factor; });
+      });
+}
+
+void row_sum_squares(Execution const& exec, Matrix<float const> const& x, Vector<float> const& sums) {
+  auto const rows = std::int64_t(x.extent(0)), columns = std::int64_t(x.extent(1));
+  detail::require_size("row_sum_squares", "sums", sums.size(), x.extent(0));
+  if (rows == 0) return;
+  auto const data = x.data();
+  auto const result = sums.data();
+  Kokkos::parallel_for(
+      "prowl::row_sum_squares", Policy(exec, int(rows), row_team), KOKKOS_LAMBDA(Team const& team) {
+        double const sum = row_sum(team, data + team.league_rank() * columns, columns);
+        Kokkos::single(Kokkos::PerTeam(team), [&]() { result[team.league_rank()] = float(sum); });
+      });
+}
+
+void row_norm_finish(Execution const& exec, float gamma, Vector<float const> const& sums,
+                     Matrix<float> const& x) {
+  auto const rows = std::int64_t(x.extent(0)), columns = std::int64_t(x.extent(1));
+  detail::require_size("row_norm_finish", "sums", sums.size(), x.extent(0));
+  if (rows == 0 || columns == 0) return;
+  auto const data = x.data();
+  auto const sum = sums.data();
+  Kokkos::parallel_for(
+      "prowl::row_norm_finish", Policy(exec, int(rows), row_team), KOKKOS_LAMBDA(Team const& team) {
+        float* const row = data + team.league_rank() * columns;
+        float const factor = norm_factor(gamma, double(sum[team.league_rank()]));
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, columns),
                              [&](std::int64_t j) { row[j] *= factor; });
       });

@@ -1,4 +1,5 @@
-/// The update of the Muon matrices of a sharded store (arXiv:2608.20818, section 3.3 and algorithm 2).
+/// The update of the Muon matrices of a store: sharded ones as arXiv:2608.20818, section 3.3 and algorithm 2, says; owned ones
+/// whole where they are owned.
 #pragma once
 
 #include <prowl/core/bfloat16.hpp>
@@ -25,14 +26,14 @@ public:
   Matrix<float> momentum(std::size_t parameter) const;
   std::int64_t bytes() const;
   /// The same from the description alone.
-  static std::int64_t bytes(ShardLayout const& layout, OptimizerOptions const& options,
+  static std::int64_t bytes(Layout const& layout, OptimizerOptions const& options,
                             std::vector<Route> const& routes);
 
   /// The buckets gathered when all matrices of period `period` are refreshed.
   std::vector<Bucket> const& buckets(std::int64_t period) const;
 
 private:
-  struct Group { // matrices of one period
+  struct Group { // sharded matrices of one period
     std::int64_t period;
     std::vector<std::size_t> matrices;
     std::vector<Bucket> buckets;
@@ -47,10 +48,10 @@ private:
     Request request;
   };
 
-  static std::vector<Group> make_groups(ShardLayout const& layout, OptimizerOptions const& options,
+  static std::vector<Group> make_groups(Layout const& layout, OptimizerOptions const& options,
                                         std::vector<Route> const& routes);
-  static Sizes make_sizes(ShardLayout const& layout, OptimizerOptions const& options,
-                          std::vector<Group> const& groups);
+  static Sizes make_sizes(Layout const& layout, OptimizerOptions const& options,
+                          std::vector<Route> const& routes, std::vector<Group> const& groups);
 
   bool refreshes(std::size_t parameter, std::int64_t t) const;
   void allocate(Sizes const& sizes);
@@ -62,6 +63,7 @@ private:
   void launch(Bucket const& bucket, Slot& slot);
   void rebuild(Bucket const& bucket, Bucket::Entry const& entry, Slot const& slot) const;
   void gather_and_update(std::vector<Bucket const*> const& buckets, std::int64_t t, double rate_factor);
+  void update_from_whole(std::size_t parameter, std::int64_t t, double rate_factor);
   void begin_row_norm(std::vector<std::size_t> const& parameters);
   void finish_row_norm(std::vector<std::size_t> const& parameters, double rate_factor);
   void apply(std::size_t parameter, Vector<float> const& direction, double rate_factor) const;
@@ -72,6 +74,7 @@ private:
   OptimizerOptions options_;
   std::vector<Route> const& routes_;
   std::vector<std::size_t> matrices_;
+  std::vector<std::size_t> owned_; ///< of those, the ones that this rank owns
   std::vector<std::int64_t> offsets_; ///< by parameter: of its shard in the momenta
   std::vector<Group> groups_;
   Vector<float> momenta_, scratch_, full_, workspace_, column_sums_;

@@ -16,9 +16,9 @@ Optimizer::Optimizer(Execution const& exec, Store& store, OptimizerOptions const
       matrices_(std::make_unique<MatrixUpdate>(exec, store, options, routes_)) {
   std::int64_t size = 0;
   for (std::size_t i = 0; i < routes_.size(); ++i)
-    if (routes_[i].rule == Rule::adamw) {
+    if (routes_[i].rule != Rule::muon) {
       state_offsets_[i] = size;
-      size += store.layout().local_size(i);
+      size += store.layout().size(i);
     }
   exp_avg_ = Vector<float>("exp_avg", size);
   exp_avg_sq_ = Vector<float>("exp_avg_sq", size);
@@ -32,9 +32,11 @@ Optimizer::Report Optimizer::check_gradients() {
   trace::Span const span("gradient norm");
   auto const& layout = store_.layout();
   std::vector<double> squares(routes_.size());
-  for (std::size_t i = 0; i < squares.size(); ++i)
-    squares[i] = sum_squares(exec_, slice(store_.gradients(), layout.offset(i), layout.local_size(i)));
-  store_.mesh().shard().sum(squares, Purpose::backward);
+  bool const first_replica = layout.place().replica == 0, first_tensor = layout.place().tensor == 0;
+  for (std::size_t i = 0; i < squares.size(); ++i) // of equal copies one counts
+    if ((layout.placement(i) || first_replica) && (layout.parameters()[i].split || first_tensor))
+      squares[i] = sum_squares(exec_, as_vector(store_.updated_gradient(i)));
+  store_.mesh().world().sum(squares, Purpose::backward);
   Report report;
   double total = 0;
   for (std::size_t i = 0; i < squares.size(); ++i) {
@@ -47,6 +49,8 @@ Optimizer::Report Optimizer::check_gradients() {
 }
 
 Optimizer::Report Optimizer::step(double rate_factor) {
+  store_.finish_gradients();
+  store_.finish_publication();
   trace::Span const span("optimizer step");
   auto report = check_gradients();
   if (!report.nonfinite.empty()) {
@@ -64,6 +68,7 @@ Optimizer::Report Optimizer::step(double rate_factor) {
     scale(exec_, float(options_.clip / report.gradient_norm), store_.gradients());
   matrices_->step(step_, rate_factor, [&] { update_adamw(rate_factor); });
   ++step_;
+  store_.publish();
   store_.weights_changed();
   exec_.fence(); // so that the caller's timing is of the whole step
   return report;
@@ -73,13 +78,13 @@ void Optimizer::update_adamw(double rate_factor) {
   trace::Span const span("AdamW");
   auto const& layout = store_.layout();
   for (std::size_t i = 0; i < routes_.size(); ++i) {
-    auto const size = layout.local_size(i);
-    if (routes_[i].rule != Rule::adamw || size == 0) continue;
+    auto const size = layout.size(i);
+    if (routes_[i].rule == Rule::muon || size == 0) continue;
     auto options = routes_[i].adamw;
     options.rate *= rate_factor;
-    adamw(exec_, options, step_ - skipped_ + 1, slice(store_.gradients(), layout.offset(i), size),
+    adamw(exec_, options, step_ - skipped_ + 1, as_vector(store_.updated_gradient(i)),
           slice(exp_avg_, state_offsets_[i], size), slice(exp_avg_sq_, state_offsets_[i], size),
-          slice(store_.weights(), layout.offset(i), size));
+          as_vector(store_.updated_weights(i)));
   }
 }
 
@@ -97,7 +102,7 @@ std::vector<Optimizer::StateArray> Optimizer::state() const {
       continue;
     }
     auto const moment = [&](Vector<float> const& flat) {
-      return as_matrix(slice(flat, state_offsets_[i], layout.local_size(i)), layout.rows(i).size(),
+      return as_matrix(slice(flat, state_offsets_[i], layout.size(i)), layout.rows(i).size(),
                        layout.parameters()[i].columns());
     };
     arrays.push_back({"exp_avg", i, moment(exp_avg_)});
@@ -106,11 +111,11 @@ std::vector<Optimizer::StateArray> Optimizer::state() const {
   return arrays;
 }
 
-std::int64_t Optimizer::bytes(ShardLayout const& layout, OptimizerOptions const& options) {
+std::int64_t Optimizer::bytes(Layout const& layout, OptimizerOptions const& options) {
   auto const routes = route(layout.parameters(), options);
   std::int64_t moments = 0;
   for (std::size_t i = 0; i < routes.size(); ++i)
-    if (routes[i].rule == Rule::adamw) moments += 2 * layout.local_size(i);
+    if (routes[i].rule != Rule::muon) moments += 2 * layout.size(i);
   return moments * std::int64_t(sizeof(float)) + MatrixUpdate::bytes(layout, options, routes);
 }
 

@@ -1,4 +1,4 @@
-/// AdamW, Muon and Periodic Row-wise Muon on sharded parameters.
+/// AdamW, Muon and Periodic Row-wise Muon on sharded or owned parameters.
 #pragma once
 
 #include <prowl/optim/options.hpp>
@@ -31,7 +31,7 @@ public:
     std::string nonfinite;    ///< the first parameter with a gradient that is not finite
   };
 
-  /// One step with the store's gradients; `rate_factor` multiplies every rate. A gradient that is not finite
+  /// One step with the store's gradients, which it finishes; `rate_factor` multiplies every rate. A gradient that is not finite
   /// changes no weight and no state on any rank: throws Error naming the parameter, or counts a skipped step.
   Report step(double rate_factor);
 
@@ -42,18 +42,18 @@ public:
 
   std::vector<Route> const& routes() const { return routes_; }
 
-  /// One array of the state of a parameter, this rank's shard.
+  /// One array of the state of a parameter, the rows that this rank updates.
   struct StateArray {
     std::string kind; ///< "momentum", "exp_avg" or "exp_avg_sq"
     std::size_t parameter;
-    Matrix<float> shard; ///< local rows x columns
+    Matrix<float> rows; ///< (layout().rows) x columns
   };
   std::vector<StateArray> state() const;
 
   /// Bytes of all arrays held here.
   std::int64_t bytes() const;
   /// The same from the description alone.
-  static std::int64_t bytes(ShardLayout const& layout, OptimizerOptions const& options);
+  static std::int64_t bytes(Layout const& layout, OptimizerOptions const& options);
 
 private:
   Report check_gradients();

@@ -1,9 +1,9 @@
 #include <prowl/optim/options.hpp>
 
 #include <prowl/core/error.hpp>
+#include <prowl/placement/units.hpp>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include <fnmatch.h>
@@ -11,17 +11,6 @@
 namespace prowl {
 
 namespace {
-
-bool in_block(std::string const& name) {
-  for (std::string const word : {"blocks.", "layers."})
-    for (auto at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
-      auto const digit = at + word.size();
-      if ((at == 0 || name[at - 1] == '.') && digit < name.size() &&
-          std::isdigit(static_cast<unsigned char>(name[digit])))
-        return true;
-    }
-  return false;
-}
 
 void check_muon(MuonOptions const& o, std::string const& who) {
   if (o.period < 1) throw Error("{}: period K = {}, expected at least 1", who, o.period);
@@ -41,9 +30,8 @@ void check_adamw(AdamW const& o, std::string const& who) {
 }
 
 Route route_one(Parameter const& p, OptimizerOptions const& options, ParameterGroup const* group) {
-  Route route{options.adamw_only                  ? Rule::adamw
-              : p.is_matrix() && in_block(p.name) ? Rule::muon
-                                                  : Rule::adamw,
+  bool const muon = !options.adamw_only && p.is_matrix() && block_of(p.name);
+  Route route{muon ? Rule::muon : Rule::sharded_adamw,
               options.muon, options.adamw};
   if (!group) return route;
   if (group->rule) route.rule = *group->rule;

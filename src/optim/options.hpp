@@ -34,7 +34,9 @@ enum class System {
 /// Bytes of a momentum element in a gather. bfloat16 rounds what NS5 sees; the momentum itself stays float32.
 enum class Wire { float32, bfloat16 };
 
-enum class Rule { adamw, muon };
+/// What updates a parameter. Under dedicated ownership `muon` and `adamw` are updated whole by an owner; otherwise everything
+/// is sharded, and the two AdamW rules are the same.
+enum class Rule { sharded_adamw, adamw, muon };
 
 struct MuonOptions {
   double rate = 2e-2;
@@ -77,7 +79,7 @@ struct Route {
 };
 
 /// Two-dimensional parameters of transformer blocks (a name with `blocks.N` or `layers.N`) go to Muon, all
-/// others to AdamW, unless a group says otherwise. Throws Error naming the parameter or the group and the
+/// others to sharded AdamW, unless a group says otherwise. Throws Error naming the parameter or the group and the
 /// value: K < 1, gamma <= 0, mu outside [0, 1), a Muon route on a parameter that is not two-dimensional, a
 /// pattern that matches nothing.
 std::vector<Route> route(std::vector<Parameter> const& parameters, OptimizerOptions const& options);

@@ -9,30 +9,122 @@
 
 namespace prowl {
 
-ShardLayout::ShardLayout(std::vector<Parameter> parameters, int ranks, int rank)
-    : parameters_(std::move(parameters)), ranks_(ranks), rank_(rank) {
+namespace {
+
+void check_split(Parameter const& p, MeshPlace const& place) {
+  if (!p.split) return;
+  auto const [dimension, extent] = *p.split;
+  if (!p.is_matrix() || dimension < 0 || dimension > 1)
+    throw Error("parameter {}: split along dimension {}, expected a matrix and 0 or 1", p.name, dimension);
+  auto const ranks = std::int64_t(place.tensors);
+  if (shard_rows(extent, place.tensors, place.tensors - 1).size() < 1)
+    throw Error("parameter {}: {} {} over a tensor group of {} ranks, expected at least one on each", p.name,
+                extent, dimension == 0 ? "rows" : "columns", ranks);
+  auto const part = shard_rows(extent, place.tensors, place.tensor).size();
+  if (p.shape[std::size_t(dimension)] != part)
+    throw Error("parameter {}: {} {} here, expected {} of {} on rank {} of a tensor group of {}", p.name,
+                p.shape[std::size_t(dimension)], dimension == 0 ? "rows" : "columns", part, extent,
+                place.tensor, ranks);
+}
+
+} // namespace
+
+Layout::Layout(std::vector<Parameter> parameters, MeshPlace place, std::vector<Placement> placements)
+    : parameters_(std::move(parameters)), place_(place), placements_(std::move(placements)),
+      weight_offsets_(parameters_.size()), gradient_offsets_(parameters_.size()),
+      whole_offsets_(parameters_.size()) {
+  if (placements_.empty()) placements_.resize(parameters_.size());
+  if (placements_.size() != parameters_.size())
+    throw Error("{} placements for {} parameters", placements_.size(), parameters_.size());
+  add_units();
+  place_shards();
+  for (auto& unit : units_) place_owned(unit);
+}
+
+void Layout::add_units() {
   std::set<std::string> names, closed_units;
-  offsets_.push_back(0);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto const& p = parameters_[i];
     if (!names.insert(p.name).second) throw Error("parameter {}: registered twice", p.name);
     if (p.shape.empty() || p.shape.size() > 2 || std::ranges::any_of(p.shape, [](auto n) { return n < 1; }))
       throw Error("parameter {}: shape [{}], expected one or two dimensions of at least 1", p.name,
                   fmt::join(p.shape, ", "));
+    check_split(p, place_);
+    auto const& owner = placements_[i];
+    if (owner && (owner->shard < 0 || owner->shard >= place_.shards || owner->replica < 0 ||
+                  owner->replica >= place_.replicas))
+      throw Error("parameter {}: its owner (shard {}, replica {}) is not in the mesh of {} x {} ranks",
+                  p.name, owner->shard, owner->replica, place_.replicas, place_.shards);
     if (units_.empty() || units_.back().name != p.unit) {
       if (!closed_units.insert(p.unit).second)
         throw Error("parameter {}: its unit '{}' was left by another parameter; register a unit's parameters "
                     "together",
                     p.name, p.unit);
-      units_.push_back({p.unit, i, i, offsets_.back(), 0, 0});
+      units_.push_back({p.unit, i, i, {}, 0, 0, {}, {}, {}});
     }
-    auto const part = padded_rows(p.rows(), ranks) * p.columns();
-    auto& unit = units_.back();
-    unit.last = i + 1;
-    unit.size += part;
-    unit.full_size += p.size();
-    offsets_.push_back(offsets_.back() + part);
+    units_.back().last = i + 1;
+    unit_of_.push_back(units_.size() - 1);
   }
+}
+
+void Layout::place_shards() {
+  for (auto& unit : units_) {
+    unit.shards.offset = sharded_size_;
+    for (auto i = unit.first; i < unit.last; ++i) {
+      if (placements_[i]) continue;
+      weight_offsets_[i] = gradient_offsets_[i] = sharded_size_;
+      sharded_size_ += padded_rows(parameters_[i].rows(), place_.shards) * parameters_[i].columns();
+    }
+    unit.shards.size = sharded_size_ - unit.shards.offset;
+  }
+  weights_size_ = gradients_size_ = sharded_size_;
+}
+
+void Layout::place_owned(Unit& unit) {
+  unit.owned_weights.offset = weights_size_;
+  unit.owned_gradients.offset = gradients_size_;
+  for (int shard = 0; shard < place_.shards; ++shard) {
+    Pack pack{shard, {unit.size, 0}, {}};
+    for (int replica = 0; replica < place_.replicas; ++replica) {
+      auto& part = pack.replica.emplace_back(Block{pack.whole.size, 0});
+      for (auto i = unit.first; i < unit.last; ++i) {
+        if (placements_[i] != Owner{shard, replica}) continue;
+        auto const size = parameters_[i].size();
+        whole_offsets_[i] = unit.size;
+        if (shard == place_.shard) weight_offsets_[i] = unit.owned_weights.offset + pack.whole.size;
+        if (owns(i)) gradient_offsets_[i] = unit.owned_gradients.offset + part.size;
+        part.size += size;
+        pack.whole.size += size;
+        unit.size += size;
+      }
+    }
+    if (shard == place_.shard) {
+      unit.owned_weights.size = pack.whole.size;
+      unit.owned_gradients.size = pack.replica[std::size_t(place_.replica)].size;
+    }
+    if (pack.whole.size > 0) unit.packs.push_back(std::move(pack));
+  }
+  weights_size_ += unit.owned_weights.size;
+  gradients_size_ += unit.owned_gradients.size;
+  unit.owned = unit.size;
+  for (auto i = unit.first; i < unit.last; ++i) {
+    if (placements_[i]) continue;
+    whole_offsets_[i] = unit.size;
+    unit.size += parameters_[i].size();
+  }
+}
+
+Range Layout::weight_rows(std::size_t parameter) const {
+  auto const& owner = placements_[parameter];
+  auto const rows = parameters_[parameter].rows();
+  if (!owner) return shard_rows(rows, place_.shards, place_.shard);
+  return {0, owner->shard == place_.shard ? rows : 0};
+}
+
+Range Layout::rows(std::size_t parameter) const {
+  auto const rows = parameters_[parameter].rows();
+  if (!placements_[parameter]) return shard_rows(rows, place_.shards, place_.shard);
+  return {0, owns(parameter) ? rows : 0};
 }
 
 } // namespace prowl

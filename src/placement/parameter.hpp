@@ -2,21 +2,32 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace prowl {
 
+/// A matrix of which each rank of a tensor group has a part, cut as shard_rows cuts.
+struct TensorSplit {
+  int dimension;       ///< 0: by rows; 1: by columns
+  std::int64_t extent; ///< of the whole matrix in that dimension
+};
+
 /// Shapes are row-major; `rows` is dimension 0, along which sharding cuts. A vector of n elements is n x 1.
 struct Parameter {
-  std::string name;                ///< as in checkpoints, e.g. "blocks.3.img.attn.q.weight"
-  std::vector<std::int64_t> shape; ///< one or two dimensions: {out} or {out, in}
-  std::string unit;                ///< what is materialised together, e.g. "blocks.3"
+  std::string name;                      ///< as in checkpoints, e.g. "blocks.3.img.attn.q.weight"
+  std::vector<std::int64_t> shape;       ///< one or two dimensions: {out} or {out, in}
+  std::string unit;                      ///< what is materialised together, e.g. "blocks.3"
+  std::optional<TensorSplit> split = {}; ///< then `shape` is that of this rank's part
 
   bool is_matrix() const { return shape.size() == 2; }
   std::int64_t rows() const { return shape[0]; }
   std::int64_t columns() const { return is_matrix() ? shape[1] : 1; }
   std::int64_t size() const { return rows() * columns(); }
+  /// Of the whole matrix.
+  std::int64_t whole_rows() const { return split && split->dimension == 0 ? split->extent : rows(); }
+  std::int64_t whole_columns() const { return split && split->dimension == 1 ? split->extent : columns(); }
 };
 
 } // namespace prowl

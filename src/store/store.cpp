@@ -2,226 +2,251 @@
 
 #include <prowl/core/error.hpp>
 #include <prowl/core/trace.hpp>
-#include <prowl/kernels/update.hpp>
+#include <prowl/store/registration.hpp>
 
 #include <algorithm>
+#include <exception>
+#include <numeric>
 
 namespace prowl {
 
-namespace {
-
-struct Sizes {
-  std::int64_t full = 0, part = 0;
-};
-
-Sizes largest_unit(ShardLayout const& layout) {
-  Sizes largest;
-  for (auto const& unit : layout.units()) {
-    largest.full = std::max(largest.full, unit.full_size);
-    largest.part = std::max(largest.part, unit.size);
+Store::Sizes Store::make_sizes(Layout const& layout, StoreOptions const& options) {
+  Sizes sizes;
+  bool const gathers = layout.shards() > 1, replicas = layout.place().replicas > 1;
+  bool const each_its_own = options.residency == Residency::z2;
+  if (gathers) {
+    auto const slots = each_its_own ? layout.units().size() : std::size_t(options.prefetch) + 1;
+    sizes.gathered.resize(slots);
+    sizes.whole.resize(slots);
   }
-  return largest;
+  std::int64_t owned = 0;
+  for (std::size_t u = 0; u < layout.units().size(); ++u) {
+    auto const& unit = layout.units()[u];
+    auto const gathered = unit.shards.size * layout.shards();
+    for (std::size_t s = each_its_own ? u : 0; s < (each_its_own && gathers ? u + 1 : sizes.whole.size());
+         ++s) {
+      sizes.gathered[s] = std::max(sizes.gathered[s], gathered);
+      sizes.whole[s] = std::max(sizes.whole[s], unit.size);
+    }
+    sizes.gradient = std::max(sizes.gradient, unit.size);
+    if (gathers) sizes.packed = std::max(sizes.packed, unit.owned + gathered);
+    if (gathers || replicas)
+      sizes.reduced = std::max(sizes.reduced, (gathers ? unit.shards.size : 0) + unit.owned_weights.size);
+    owned += unit.owned;
+  }
+  if (replicas && owned > 0) sizes.reductions = 2;
+  if (options.micro_batches > 1) sizes.deferred = owned;
+  return sizes;
 }
 
-} // namespace
+Store::Store(Execution const& exec, Mesh const& mesh, std::vector<Parameter> parameters,
+             StoreOptions const& options)
+    : Store(exec, mesh, Layout(std::move(parameters), mesh.place()), options) {}
 
-Store::Store(Execution const& exec, Mesh const& mesh, std::vector<Parameter> parameters, int prefetch)
-    : exec_(exec), mesh_(mesh), layout_(std::move(parameters), mesh.shard().size(), mesh.shard().rank()),
-      prefetch_(prefetch), weights_("weights", layout_.size()), gradients_("gradients", layout_.size()),
-      gradient_started_(layout_.units().size(), false) {
-  if (prefetch < 0) throw Error("parallel.prefetch = {}: expected 0 or more", prefetch);
-  for (std::size_t u = 0; u < layout_.units().size(); ++u) {
-    std::int64_t offset = 0;
-    for (auto i = layout_.units()[u].first; i < layout_.units()[u].last; ++i) {
-      full_offsets_.push_back(offset);
-      unit_of_.push_back(u);
-      offset += layout_.parameters()[i].size();
-    }
+Store::Store(Execution const& exec, Mesh const& mesh, Layout layout, StoreOptions const& options)
+    : exec_(exec), mesh_(mesh), layout_(std::move(layout)), options_(options),
+      weights_("weights", layout_.weights_size()), gradients_("gradients", layout_.gradients_size()),
+      started_(layout_.units().size(), false), backwards_(layout_.units().size(), 0),
+      publications_(layout_.units().size()) {
+  if (options.prefetch < 0) throw Error("parallel.prefetch = {}: expected 0 or more", options.prefetch);
+  if (options.micro_batches < 1)
+    throw Error("{} micro-batches a step, expected at least 1", options.micro_batches);
+  require_same_registration(mesh.world(), layout_);
+  auto const sizes = make_sizes(layout_, options);
+  slots_.resize(sizes.whole.size());
+  for (std::size_t s = 0; s < slots_.size(); ++s) {
+    slots_[s].gathered = uninitialised<Vector<float>>("gathered", sizes.gathered[s]);
+    slots_[s].full = uninitialised<Vector<float>>("whole weights", sizes.whole[s]);
   }
-  auto const largest = largest_unit(layout_);
-  if (gathers()) {
-    weight_slots_.resize(std::size_t(prefetch) + 1);
-    for (auto& slot : weight_slots_) {
-      slot.gathered = uninitialised<Vector<float>>("gathered", largest.part * layout_.ranks());
-      slot.full = uninitialised<Vector<float>>("whole weights", largest.full);
-    }
-  }
-  unit_gradient_.full = uninitialised<Vector<float>>("whole gradients", largest.full);
-  if (gathers()) {
-    unit_gradient_.packed = uninitialised<Vector<float>>("packed gradients", largest.part * layout_.ranks());
-    unit_gradient_.reduced = uninitialised<Vector<float>>("reduced gradients", largest.part);
-  }
+  unit_gradient_.full = uninitialised<Vector<float>>("whole gradients", sizes.gradient);
+  unit_gradient_.packed = uninitialised<Vector<float>>("packed gradients", sizes.packed);
+  for (int r = 0; r < sizes.reductions; ++r)
+    unit_gradient_.reduced[r].values = uninitialised<Vector<float>>("reduced gradients", sizes.reduced);
+  deferred_ = uninitialised<Vector<float>>("deferred gradients", sizes.deferred);
 }
 
-std::int64_t Store::bytes(ShardLayout const& layout, int prefetch) {
-  auto const largest = largest_unit(layout);
-  auto const packed = largest.part * layout.ranks();
-  std::int64_t elements = 2 * layout.size() + largest.full;
-  if (layout.ranks() > 1) elements += (prefetch + 1) * (packed + largest.full) + packed + largest.part;
+Store::~Store() {
+  if (std::uncaught_exceptions() > 0) return; // other ranks may never answer
+  weights_changed();
+  clear_gradients();
+  finish_publication();
+}
+
+std::int64_t Store::bytes(Layout const& layout, StoreOptions const& options) {
+  auto const s = make_sizes(layout, options);
+  std::int64_t const elements = layout.weights_size() + layout.gradients_size() +
+                                std::reduce(s.gathered.begin(), s.gathered.end()) +
+                                std::reduce(s.whole.begin(), s.whole.end()) + s.gradient + s.packed +
+                                s.reductions * s.reduced + s.deferred;
   return elements * std::int64_t(sizeof(float));
 }
 
 std::int64_t Store::bytes() const {
   auto const& g = unit_gradient_;
-  std::size_t elements =
-      weights_.size() + gradients_.size() + g.full.size() + g.packed.size() + g.reduced.size();
-  for (auto const& slot : weight_slots_) elements += slot.gathered.size() + slot.full.size();
+  std::size_t elements = weights_.size() + gradients_.size() + g.full.size() + g.packed.size() +
+                         g.reduced[0].values.size() + g.reduced[1].values.size() + deferred_.size();
+  for (auto const& slot : slots_) elements += slot.gathered.size() + slot.full.size();
   return std::int64_t(elements * sizeof(float));
 }
 
-Matrix<float> Store::shard(Vector<float> const& flat, std::size_t parameter) const {
-  return as_matrix(slice(flat, layout_.offset(parameter), layout_.local_size(parameter)),
-                   layout_.rows(parameter).size(), layout_.parameters()[parameter].columns());
+Matrix<float> Store::kept_weights(std::size_t parameter) const {
+  auto const rows = layout_.weight_rows(parameter).size(),
+             columns = layout_.parameters()[parameter].columns();
+  return as_matrix(slice(weights_, layout_.weight_offset(parameter), rows * columns), rows, columns);
+}
+
+Matrix<float> Store::updated_weights(std::size_t parameter) const {
+  auto const rows = layout_.rows(parameter).size(), columns = layout_.parameters()[parameter].columns();
+  return as_matrix(slice(weights_, layout_.weight_offset(parameter), rows * columns), rows, columns);
+}
+
+Matrix<float> Store::updated_gradient(std::size_t parameter) const {
+  auto const rows = layout_.rows(parameter).size(), columns = layout_.parameters()[parameter].columns();
+  return as_matrix(slice(gradients_, layout_.gradient_offset(parameter), rows * columns), rows, columns);
+}
+
+void Store::assign(std::size_t parameter, Matrix<float const> const& whole) {
+  auto const& p = layout_.parameters()[parameter];
+  if (std::int64_t(whole.extent(0)) != p.rows() || std::int64_t(whole.extent(1)) != p.columns())
+    throw Error("parameter {}: assigned from {} x {}, expected {} x {}", p.name, whole.extent(0),
+                whole.extent(1), p.rows(), p.columns());
+  auto const rows = layout_.weight_rows(parameter);
+  Kokkos::deep_copy(exec_, kept_weights(parameter),
+                    Kokkos::subview(whole, Kokkos::pair(rows.begin, rows.end), Kokkos::ALL));
+  exec_.fence(); // the next to read them may not know exec
+  weights_changed();
+}
+
+void Store::release(WeightSlot& slot) {
+  wait_all(slot.requests);
+  slot.unit = none;
+  slot.whole = false;
 }
 
 void Store::weights_changed() {
-  for (auto& slot : weight_slots_) {
-    slot.request.wait();
-    slot.unit = none;
-    slot.whole = false;
-  }
+  for (auto& slot : slots_) release(slot);
 }
 
 void Store::for_each_piece(std::size_t unit,
                            std::function<void(std::int64_t, std::int64_t, std::int64_t)> const& visit) const {
   auto const& u = layout_.units()[unit];
   for (auto i = u.first; i < u.last; ++i) {
+    if (layout_.placement(i)) continue;
     auto const& p = layout_.parameters()[i];
-    for (int rank = 0; rank < layout_.ranks(); ++rank) {
-      auto const rows = shard_rows(p.rows(), layout_.ranks(), rank);
+    for (int rank = 0; rank < layout_.shards(); ++rank) {
+      auto const rows = shard_rows(p.rows(), layout_.shards(), rank);
       if (rows.size() > 0)
-        visit(rank * u.size + layout_.offset(i) - u.offset, full_offsets_[i] + rows.begin * p.columns(),
-              rows.size() * p.columns());
+        visit(rank * u.shards.size + layout_.weight_offset(i) - u.shards.offset,
+              layout_.whole_offset(i) + rows.begin * p.columns(), rows.size() * p.columns());
     }
   }
 }
 
 Store::WeightSlot* Store::find(std::size_t unit) {
-  auto const slot = std::ranges::find(weight_slots_, unit, &WeightSlot::unit);
-  return slot == weight_slots_.end() ? nullptr : &*slot;
+  auto const slot = std::ranges::find(slots_, unit, &WeightSlot::unit);
+  return slot == slots_.end() ? nullptr : &*slot;
 }
 
-/// The slot in which `unit` is, or is on its way; never takes the slot of `keep`.
-Store::WeightSlot& Store::gather(std::size_t unit, Purpose purpose, std::size_t keep) {
-  WeightSlot* slot = find(unit);
+/// A slot for `unit`; not that of a unit in [first, last].
+Store::WeightSlot& Store::take_slot(std::size_t unit, std::size_t first, std::size_t last) {
+  if (options_.residency == Residency::z2) return slots_[unit];
+  WeightSlot* best = nullptr;
+  for (auto& slot : slots_) {
+    bool const wanted = slot.unit != none && slot.unit >= first && slot.unit <= last;
+    if (!wanted && (!best || slot.last_use < best->last_use)) best = &slot;
+  }
+  release(*best);
+  return *best;
+}
+
+/// The slot in which `unit` is, or is on its way.
+Store::WeightSlot& Store::fetch(std::size_t unit, Purpose purpose, std::size_t first, std::size_t last) {
+  auto* slot = find(unit);
   if (!slot) {
-    for (auto& candidate : weight_slots_)
-      if (candidate.unit == none || candidate.unit != keep)
-        if (!slot || candidate.last_use < slot->last_use) slot = &candidate;
-    slot->request.wait();
+    slot = &take_slot(unit, first, last);
     slot->unit = unit;
-    slot->whole = false;
+    wait_all(publications_[unit]);
     auto const& u = layout_.units()[unit];
-    slot->request = mesh_.shard().all_gather(exec_, slice(weights_, u.offset, u.size),
-                                             slice(slot->gathered, 0, u.size * layout_.ranks()), purpose);
+    auto const& group = mesh_.shard();
+    if (u.shards.size > 0)
+      slot->requests.push_back(group.all_gather(exec_, slice(weights_, u.shards.offset, u.shards.size),
+                                                slice(slot->gathered, 0, u.shards.size * group.size()),
+                                                purpose));
+    for (auto const& pack : u.packs) {
+      auto const matrices = pack.shard == group.rank()
+                                ? slice(weights_, u.owned_weights.offset, u.owned_weights.size)
+                                : slice(slot->full, pack.whole.offset, pack.whole.size);
+      slot->requests.push_back(group.broadcast(exec_, matrices, pack.shard, purpose));
+    }
   }
   slot->last_use = ++clock_;
   return *slot;
 }
 
 void Store::rebuild(WeightSlot& slot) {
-  for_each_piece(slot.unit, [&](std::int64_t packed, std::int64_t full, std::int64_t size) {
-    Kokkos::deep_copy(exec_, slice(slot.full, full, size), slice(slot.gathered, packed, size));
+  for_each_piece(slot.unit, [&](std::int64_t gathered, std::int64_t full, std::int64_t size) {
+    Kokkos::deep_copy(exec_, slice(slot.full, full, size), slice(slot.gathered, gathered, size));
   });
   slot.whole = true;
 }
 
-/// Makes `unit` whole, and starts to gather `next` where there is one.
-void Store::materialise(std::size_t unit, Purpose purpose, std::size_t next) {
-  if (!gathers()) return;
-  auto& slot = gather(unit, purpose, none);
-  {
-    trace::Span const span("wait for weights");
-    slot.request.wait();
-  }
-  if (!slot.whole) rebuild(slot);
-  if (prefetch_ > 0 && next < layout_.units().size()) (void)gather(next, purpose, unit);
-}
-
-void Store::begin_forward(std::size_t unit) { materialise(unit, Purpose::forward, unit + 1); }
-
-void Store::end_forward(std::size_t) {} // its slot is taken by the next gather that needs one
-
-void Store::begin_backward(std::size_t unit) {
-  materialise(unit, Purpose::backward, unit - 1); // of unit 0: none
-  unit_gradient_.unit = unit;
-}
-
-void Store::end_backward(std::size_t unit) {
-  auto& g = unit_gradient_;
-  if (g.unit != unit) throw Error("unit {}: end_backward without begin_backward", layout_.units()[unit].name);
-  g.unit = none;
-  auto const& u = layout_.units()[unit];
+/// Makes `unit` whole, and starts to fetch those that are next.
+void Store::materialise(std::size_t unit, Purpose purpose) {
   if (!gathers()) {
-    accumulate(unit, g.full);
+    wait_all(publications_[unit]);
     return;
   }
-  settle(); // has had the time of this unit's backward: one reduction at a time is enough
-  pack(unit);
-  g.request = mesh_.shard().reduce_scatter(exec_, slice(g.packed, 0, u.size * layout_.ranks()),
-                                           slice(g.reduced, 0, u.size), Purpose::backward);
-  g.reducing = unit;
-}
-
-void Store::pack(std::size_t unit) {
-  auto const& g = unit_gradient_;
-  auto const& u = layout_.units()[unit];
-  Kokkos::deep_copy(exec_, slice(g.packed, 0, u.size * layout_.ranks()), 0.0f);
-  for_each_piece(unit, [&](std::int64_t packed, std::int64_t full, std::int64_t size) {
-    Kokkos::deep_copy(exec_, slice(g.packed, packed, size), slice(g.full, full, size));
-  });
-}
-
-/// Brings the gradients of the unit that is being reduced onto their shards.
-void Store::settle() {
-  auto& g = unit_gradient_;
-  if (g.reducing == none) return;
+  auto const ahead = std::size_t(options_.prefetch), last = layout_.units().size() - 1;
+  bool const forward = purpose == Purpose::forward;
+  auto const from = forward ? unit : unit - std::min(unit, ahead),
+             to = forward ? std::min(unit + ahead, last) : unit;
+  auto& slot = fetch(unit, purpose, from, to);
   {
-    trace::Span const span("wait for gradients");
-    g.request.wait();
+    trace::Span const span("wait for weights");
+    wait_all(slot.requests);
   }
-  accumulate(g.reducing, g.reduced);
-  g.reducing = none;
+  if (!slot.whole) rebuild(slot);
+  for (std::size_t d = 1; d <= to - from; ++d) (void)fetch(forward ? unit + d : unit - d, purpose, from, to);
 }
 
-void Store::accumulate(std::size_t unit, Vector<float> const& summed) {
-  auto const& u = layout_.units()[unit];
-  auto const to = slice(gradients_, u.offset, u.size);
-  auto const from = slice(summed, 0, u.size);
-  if (gradient_started_[unit])
-    add(exec_, from, to);
-  else
-    Kokkos::deep_copy(exec_, to, from);
-  gradient_started_[unit] = true;
-}
+void Store::begin_forward(std::size_t unit) { materialise(unit, Purpose::forward); }
 
-void Store::clear_gradients() {
-  settle();
-  gradient_started_.assign(gradient_started_.size(), false);
-}
-
-void Store::finish_gradients() {
-  settle();
-  if (mesh_.replicate().size() > 1) mesh_.replicate().all_reduce(exec_, gradients_, Purpose::backward).wait();
+void Store::end_forward(std::size_t unit) {
+  if (auto* slot = find(unit); slot && options_.residency == Residency::z3) release(*slot);
 }
 
 Matrix<float const> Store::weight(std::size_t parameter) const {
   auto const& p = layout_.parameters()[parameter];
-  auto const unit = unit_of_[parameter];
-  if (!gathers())
-    return as_matrix<float const>(slice(weights_, layout_.offset(parameter), p.size()), p.rows(),
-                                  p.columns());
-  auto const slot = std::ranges::find(weight_slots_, unit, &WeightSlot::unit);
-  if (slot == weight_slots_.end() || !slot->whole)
+  auto const& owner = layout_.placement(parameter);
+  if (!gathers() || (owner && owner->shard == layout_.place().shard)) return kept_weights(parameter);
+  auto const slot = std::ranges::find(slots_, layout_.unit_of(parameter), &WeightSlot::unit);
+  if (slot == slots_.end() || !slot->whole)
     throw Error("parameter {}: its unit {} is not materialised", p.name, p.unit);
-  return as_matrix<float const>(slice(slot->full, full_offsets_[parameter], p.size()), p.rows(), p.columns());
+  return as_matrix<float const>(slice(slot->full, layout_.whole_offset(parameter), p.size()), p.rows(),
+                                p.columns());
 }
 
-Matrix<float> Store::gradient(std::size_t parameter) const {
-  auto const& p = layout_.parameters()[parameter];
-  if (unit_gradient_.unit != unit_of_[parameter])
-    throw Error("parameter {}: its unit {} is not in its backward", p.name, p.unit);
-  return as_matrix(slice(unit_gradient_.full, full_offsets_[parameter], p.size()), p.rows(), p.columns());
+void Store::publish() {
+  auto const& group = mesh_.replicate();
+  if (group.size() == 1) return;
+  for (std::size_t unit = 0; unit < layout_.units().size(); ++unit) {
+    auto const& u = layout_.units()[unit];
+    auto const mine = std::ranges::find(u.packs, layout_.place().shard, &Layout::Pack::shard);
+    if (mine == u.packs.end()) continue;
+    for (int replica = 0; replica < group.size(); ++replica) {
+      auto const& part = mine->replica[std::size_t(replica)];
+      if (part.size > 0)
+        publications_[unit].push_back(
+            group.broadcast(exec_, slice(weights_, u.owned_weights.offset + part.offset, part.size), replica,
+                            Purpose::optimizer));
+    }
+  }
+  if (!options_.asynchronous) finish_publication();
+}
+
+void Store::finish_publication() {
+  trace::Span const span("wait for replicas");
+  for (auto& requests : publications_) wait_all(requests);
 }
 
 } // namespace prowl

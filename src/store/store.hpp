@@ -1,4 +1,4 @@
-/// The local memory of a model whose parameters are sharded.
+/// The local memory of a model whose parameters are sharded or owned.
 #pragma once
 
 #include <prowl/comm/mesh.hpp>
@@ -6,32 +6,66 @@
 #include <prowl/store/parameters.hpp>
 
 #include <functional>
-#include <map>
 #include <vector>
 
 namespace prowl {
 
-/// Holds this rank's shards of weights and gradients (float32), and makes whole parameters of a unit while it
-/// is in use.
+/// How long a unit stays whole after its forward (the ZeRO stage that it amounts to).
+enum class Residency {
+  z3, ///< until its forward is done; its backward makes it whole again
+  z2, ///< until the weights change
+};
+
+/// What becomes of the gradients of the ranks.
+enum class Reduction {
+  sum, ///< for a loss of each rank that is its share of the whole
+  mean ///< for a loss of each rank that is the mean of its samples: divided by replicas * shards * micro_batches
+};
+
+struct StoreOptions {
+  int prefetch = 1; ///< units made whole ahead of the one that computes, 0 or more
+  Residency residency = Residency::z3;
+  Reduction reduction = Reduction::sum;
+  int micro_batches = 1; ///< backwards of each unit a step
+  /// Whether the owners' new matrices go to the other replicas under the next step's first units, or before the
+  /// optimizer's step returns. The same bits.
+  bool asynchronous = true;
+};
+
+/// Holds what a rank keeps of weights and gradients (float32; see Layout), and makes the parameters of a unit whole
+/// while it is in use.
 ///
-/// A unit's shards are gathered before its forward and its backward, the next unit's while this one computes;
-/// its gradients are summed onto their shards after its backward. At most `prefetch` + 1 units are whole at
-/// any time. With one rank a shard group, the weights are used where they lie.
+/// Before a unit's forward and its backward, the shards of its sharded parameters are gathered, and each owner broadcasts
+/// its matrices of the unit over its shard group, in one call; the next unit's are under way while this one computes.
+/// After its backward, its gradients are summed: onto the shards, at each micro-batch; onto the owners at the last one,
+/// over the shard group, in one call an owner, then over the replicas. At most `prefetch` + 1 units are whole at any time
+/// (z3). Where a shard group is one rank, weights are used where they lie.
 ///
-/// Gradients are summed over all ranks, not averaged: the loss of each rank is its share of the whole.
+/// The arrays are allocated at construction.
 class Store : public Parameters<float> {
 public:
-  /// `prefetch`: units gathered ahead, 0 or more. Collective.
-  Store(Execution const& exec, Mesh const& mesh, std::vector<Parameter> parameters, int prefetch = 1);
+  /// `layout` must be that of this rank of the mesh. Collective.
+  Store(Execution const& exec, Mesh const& mesh, Layout layout, StoreOptions const& options = {});
+  /// All parameters sharded.
+  Store(Execution const& exec, Mesh const& mesh, std::vector<Parameter> parameters,
+        StoreOptions const& options = {});
+  /// Waits for what is under way.
+  ~Store() override;
 
-  ShardLayout const& layout() const { return layout_; }
+  Layout const& layout() const { return layout_; }
   Mesh const& mesh() const { return mesh_; }
+  StoreOptions const& options() const { return options_; }
 
-  /// This rank's shards, flat, as the layout says. After writing weights, call `weights_changed`.
+  /// What this rank keeps, flat, as the layout says. After writing weights, call `weights_changed`.
   Vector<float> weights() const { return weights_; }
   Vector<float> gradients() const { return gradients_; }
-  /// Of one parameter: local rows x columns, without padding.
-  Matrix<float> shard(Vector<float> const& flat, std::size_t parameter) const;
+  /// Of one parameter: the rows kept here (layout().weight_rows) x columns.
+  Matrix<float> kept_weights(std::size_t parameter) const;
+  /// The rows updated here (layout().rows) x columns.
+  Matrix<float> updated_weights(std::size_t parameter) const;
+  Matrix<float> updated_gradient(std::size_t parameter) const;
+  /// Sets a parameter from the whole of it, rows x columns, which every rank has.
+  void assign(std::size_t parameter, Matrix<float const> const& whole);
   void weights_changed();
 
   void begin_forward(std::size_t unit) override;
@@ -41,58 +75,85 @@ public:
   Matrix<float const> weight(std::size_t parameter) const override;
   Matrix<float> gradient(std::size_t parameter) const override;
 
-  /// Starts the sums of an optimizer step at zero: the next backward of each unit replaces its gradients,
-  /// later ones add.
-  void clear_gradients();
-  /// Waits until all gradients are on their shards; to be called after the last backward of a step.
+  /// Waits until the gradients of the backwards since the last call are where they are updated; a unit without one gets
+  /// zeros. Throws Error where an owned matrix lacks a micro-batch. Collective; the optimizer's step calls it.
   void finish_gradients();
+  /// Forgets the gradients of a step that is given up.
+  void clear_gradients();
+
+  /// Sends the owners' matrices to the other replicas; each unit waits for its own when it is next made whole.
+  void publish();
+  /// Waits for what `publish` sent.
+  void finish_publication();
 
   /// Bytes of all arrays held here.
   std::int64_t bytes() const;
   /// The same from the description alone.
-  static std::int64_t bytes(ShardLayout const& layout, int prefetch);
+  static std::int64_t bytes(Layout const& layout, StoreOptions const& options);
 
 private:
   static constexpr std::size_t none = ~std::size_t{0};
 
+  struct Sizes {                               // elements
+    std::vector<std::int64_t> gathered, whole; // of each weight slot
+    std::int64_t gradient = 0, packed = 0, reduced = 0, deferred = 0;
+    int reductions = 1;
+  };
+  /// A unit that is whole, or on its way.
   struct WeightSlot {
     std::size_t unit = none;
-    bool whole = false; // gathered and rebuilt
+    bool whole = false; // arrived and rebuilt
     std::uint64_t last_use = 0;
     Vector<float> gathered, full;
-    Request request;
+    std::vector<Request> requests;
+  };
+  /// Gradients that are summed over the replicas, as they came from the shard group.
+  struct Reduced {
+    Vector<float> values; // the unit's shards, then this shard index's pack
+    std::vector<Request> requests;
   };
   /// `full` is free again once it is packed, so it takes the next unit's gradients while `packed` is reduced.
   struct UnitGradient {
     std::size_t unit = none;     // in its backward
-    std::size_t reducing = none; // being summed over the ranks
-    Vector<float> full, packed, reduced;
-    Request request;
+    std::size_t reducing = none; // being summed over the shard group
+    bool owned = false;          // its owned matrices are summed too
+    Vector<float> full, packed;  // packed: owned matrices as in the whole unit, then shards by rank
+    std::vector<Request> requests;
+    Reduced reduced[2];
+    int turn = 0; // which of them is in use
   };
 
-  bool gathers() const { return layout_.ranks() > 1; }
+  static Sizes make_sizes(Layout const& layout, StoreOptions const& options);
+  bool gathers() const { return layout_.shards() > 1; }
   WeightSlot* find(std::size_t unit);
-  WeightSlot& gather(std::size_t unit, Purpose purpose, std::size_t keep);
-  void materialise(std::size_t unit, Purpose purpose, std::size_t next);
+  WeightSlot& take_slot(std::size_t unit, std::size_t first, std::size_t last);
+  WeightSlot& fetch(std::size_t unit, Purpose purpose, std::size_t first, std::size_t last);
+  void materialise(std::size_t unit, Purpose purpose);
   void rebuild(WeightSlot& slot);
-  void pack(std::size_t unit);
+  void release(WeightSlot& slot);
+  void defer(std::size_t unit, bool last);
+  std::int64_t deferred_offset(std::size_t unit) const;
+  void reduce(std::size_t unit);
   void settle();
+  void hand_over(std::size_t unit, Vector<float> const& values);
   void accumulate(std::size_t unit, Vector<float> const& summed);
-  /// Visits each (parameter, rank) piece of a unit: (offset in the packed array, offset in the whole one,
+  /// Visits each (parameter, rank) piece of a unit's shards: (offset in the gathered array, offset in the whole unit,
   /// elements).
   void for_each_piece(std::size_t unit,
                       std::function<void(std::int64_t, std::int64_t, std::int64_t)> const& visit) const;
 
   Execution exec_;
   Mesh mesh_;
-  ShardLayout layout_;
-  std::vector<std::int64_t> full_offsets_; // of each parameter within its whole unit
-  std::vector<std::size_t> unit_of_;
-  int prefetch_;
+  Layout layout_;
+  StoreOptions options_;
   Vector<float> weights_, gradients_;
-  std::vector<WeightSlot> weight_slots_;
+  std::vector<WeightSlot> slots_;
   UnitGradient unit_gradient_;
-  std::vector<bool> gradient_started_; // by unit: has a gradient of this step
+  Vector<float> deferred_;     // owned matrices' gradients of micro-batches before the last, all units
+  bool accumulating_ = false;  // since the first backward of a step
+  std::vector<bool> started_;  // by unit: its shards have a gradient of this step
+  std::vector<int> backwards_; // by unit: in this step
+  std::vector<std::vector<Request>> publications_; // by unit
   std::uint64_t clock_ = 0;
 };
 

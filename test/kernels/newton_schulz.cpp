@@ -140,3 +140,62 @@ TEST(NewtonSchulz, CountsFlopOnTheOrientedMatrix) {
   EXPECT_EQ(newton_schulz_flop(2, 3), 5 * (2 * 2 * 4 * 3 + 2 * 8));
   EXPECT_EQ(newton_schulz_flop(3, 2), newton_schulz_flop(2, 3));
 }
+
+// Parts of two or three ranks, summed by hand. Beside the error of the iterations (as above) comes that of A, about 10 u
+// beside its trace: it moves the image of a singular value s by 10 u / (2 s^2). A random matrix with c >= 3 r has s^2 above
+// (1 - sqrt(1/3))^2 / r = 0.18 / r of the squared norm (Marchenko and Pastur): 28 r u.
+TEST(NewtonSchulz, TheGramFormOnPartsIsThatOfTheWhole) {
+  Execution const exec;
+  for (auto const& [r, c] : {std::pair(1, 3), {3, 10}, {16, 64}, {50, 150}, {64, 200}})
+    for (bool tall : {false, true})
+      for (int ranks : {1, 2, 3}) {
+        auto const values = test::normal_values(std::size_t(r) * c, 6);
+        int const rows = tall ? c : r, columns = tall ? r : c;
+        auto const expected = reference(values, rows, columns);
+        auto const each = (c + ranks - 1) / ranks;
+        std::vector<Matrix<float>> parts;
+        std::vector<float> sum(std::size_t(r) * r, 0.0f);
+        for (int begin = 0; begin < c; begin += each) {
+          int const end = std::min(c, begin + each);
+          std::vector<float> part;
+          for (int i = 0; i < rows; ++i)
+            for (int j = 0; j < columns; ++j)
+              if (auto const along = tall ? i : j; along >= begin && along < end)
+                part.push_back(values[std::size_t(i * columns + j)]);
+          parts.push_back(test::to_device(part, tall ? end - begin : r, tall ? r : end - begin));
+          Matrix<float> const gram("gram", r, r);
+          newton_schulz_gram(exec, tall, parts.back(), gram);
+          auto const host = test::to_host(gram);
+          for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += host[i];
+        }
+        double error = 0, norm = 0;
+        for (std::size_t k = 0; k < parts.size(); ++k) {
+          auto const& part = parts[k];
+          auto const size =
+              newton_schulz_finish_workspace(std::int64_t(part.extent(0)), std::int64_t(part.extent(1)), r);
+          std::vector<float> const garbage(std::size_t(size), std::nanf(""));
+          newton_schulz_finish(exec, tall, test::to_device(sum, r, r), part, test::to_device(garbage));
+          auto const host = test::to_host(part);
+          for (std::size_t i = 0; i < part.extent(0); ++i)
+            for (std::size_t j = 0; j < part.extent(1); ++j) {
+              auto const row = i + (tall ? k * std::size_t(each) : 0),
+                         column = j + (tall ? 0 : k * std::size_t(each));
+              auto const e = expected[row * std::size_t(columns) + column];
+              error += std::pow(host[i * part.extent(1) + j] - e, 2);
+              norm += e * e;
+            }
+        }
+        EXPECT_LE(std::sqrt(error), (3410 + 28 * r) * 0x1p-24 * std::sqrt(norm))
+            << r << " " << c << " " << tall;
+      }
+}
+
+TEST(NewtonSchulz, TheGramFormLeavesAZeroMatrixZeroAndRefusesASmallWorkspace) {
+  Execution const exec;
+  Matrix<float> const x("x", 3, 5), gram("gram", 3, 3);
+  newton_schulz_gram(exec, false, x, gram);
+  auto const size = newton_schulz_finish_workspace(3, 5, 3);
+  newton_schulz_finish(exec, false, gram, x, Vector<float>("w", size));
+  for (float const v : test::to_host(x)) EXPECT_EQ(v, 0);
+  EXPECT_THROW(newton_schulz_finish(exec, false, gram, x, Vector<float>("w", size - 1)), Error);
+}

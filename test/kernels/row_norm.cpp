@@ -54,6 +54,34 @@ TEST(RowNorm, EqualsItsDefinitionInFloat64) {
   }
 }
 
+TEST(RowNorm, OfColumnsOverRanksEqualsItsDefinition) {
+  for (auto const& [rows, columns] : {std::pair(1, 7), {5, 5}, {3, 1025}, {64, 96}}) {
+    auto const values = test::normal_values(std::size_t(rows * columns), 7);
+    auto const cut = columns / 3; // of two ranks
+    std::vector<float> left, right;
+    for (int i = 0; i < rows; ++i)
+      for (int j = 0; j < columns; ++j)
+        (j < cut ? left : right).push_back(values[std::size_t(i * columns + j)]);
+    auto const a = test::to_device(left, rows, cut), b = test::to_device(right, rows, columns - cut);
+    auto const sums_a = test::to_device(std::vector<float>(std::size_t(rows), std::nanf(""))),
+               sums_b = test::to_device(std::vector<float>(std::size_t(rows), std::nanf("")));
+    row_sum_squares(Execution(), a, sums_a);
+    row_sum_squares(Execution(), b, sums_b);
+    auto sums = test::to_host(sums_a);
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += test::to_host(sums_b)[i];
+    row_norm_finish(Execution(), 0.15f, test::to_device(sums), a);
+    row_norm_finish(Execution(), 0.15f, test::to_device(sums), b);
+    auto const x = test::to_host(a), y = test::to_host(b);
+    std::vector<float> whole;
+    for (int i = 0; i < rows; ++i) {
+      whole.insert(whole.end(), x.begin() + i * cut, x.begin() + (i + 1) * cut);
+      whole.insert(whole.end(), y.begin() + i * (columns - cut), y.begin() + (i + 1) * (columns - cut));
+    }
+    // Three roundings of sums, which the square root halves, and two of factor and product.
+    expect_near(whole, reference(values, std::size_t(columns), 0.15f, true), 1.76 * FLT_EPSILON);
+  }
+}
+
 TEST(RowNorm, HasTheFrobeniusNormOfThePolarFactor) {
   auto const x = test::to_device(test::normal_values(20 * 30, 2), 20, 30);
   row_norm(Execution(), 1, x);

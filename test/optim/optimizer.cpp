@@ -3,6 +3,7 @@
 #include <prowl/core/error.hpp>
 #include <prowl/optim/matrix_update.hpp>
 #include <prowl/optim/optimizer.hpp>
+#include <prowl/optim/ownership.hpp>
 
 #include <gtest/gtest.h>
 
@@ -47,14 +48,18 @@ double weight_value(std::size_t parameter, std::int64_t element) {
 using Value = double (*)(std::size_t, std::int64_t, std::int64_t);
 
 template <class F>
-void fill(Store const& store, Vector<float> const& flat, F const& value) {
-  for (std::size_t i = 0; i < store.layout().parameters().size(); ++i) {
-    auto const shard = store.shard(flat, i);
-    auto const host = Kokkos::create_mirror_view(shard);
-    auto const first = store.layout().rows(i).begin * store.layout().parameters()[i].columns();
-    for (std::size_t e = 0; e < host.size(); ++e) host.data()[e] = float(value(i, first + std::int64_t(e)));
-    Kokkos::deep_copy(shard, host);
-  }
+void fill(Store const& store, std::size_t i, std::int64_t first_row, Matrix<float> const& rows,
+          F const& value) {
+  auto const host = Kokkos::create_mirror_view(rows);
+  auto const first = first_row * store.layout().parameters()[i].columns();
+  for (std::size_t e = 0; e < host.size(); ++e) host.data()[e] = float(value(i, first + std::int64_t(e)));
+  Kokkos::deep_copy(rows, host);
+}
+
+template <class F>
+void fill_gradients(Store const& store, F const& value) {
+  for (std::size_t i = 0; i < store.layout().parameters().size(); ++i)
+    fill(store, i, store.layout().rows(i).begin, store.updated_gradient(i), value);
 }
 
 double gradient_of(std::vector<Parameter> const& ps, std::size_t i, std::int64_t e, std::int64_t t) {
@@ -70,21 +75,30 @@ reference::Dense dense(Parameter const& p, auto const& value) {
 struct TrainingRun {
   Ledger ledger;
   Communicator world{MPI_COMM_WORLD, &ledger};
-  Mesh mesh{world};
-  Store store{exec, mesh, parameters()};
+  Mesh mesh;
+  Store store;
   Optimizer optimizer;
 
-  explicit TrainingRun(OptimizerOptions const& options) : optimizer(exec, store, options) {
-    fill(store, store.weights(), weight_value);
+  /// Sharded; or, with `replicas`, dedicated over so many.
+  explicit TrainingRun(OptimizerOptions const& options, int replicas = 0, bool asynchronous = true)
+      : mesh(world, std::max(1, replicas)),
+        store(exec, mesh,
+              replicas > 0 ? dedicated_layout(parameters(), options, mesh.place(), {.pack_below = 20})
+                           : Layout(parameters(), mesh.place()),
+              {.asynchronous = asynchronous}),
+        optimizer(exec, store, options) {
+    for (std::size_t i = 0; i < store.layout().parameters().size(); ++i)
+      fill(store, i, store.layout().weight_rows(i).begin, store.kept_weights(i), weight_value);
     store.weights_changed();
   }
   Optimizer::Report step(double factor = 1) {
     auto const t = optimizer.steps();
     auto const ps = parameters();
-    fill(store, store.gradients(), [&](std::size_t i, std::int64_t e) { return gradient_of(ps, i, e, t); });
+    fill_gradients(store, [&](std::size_t i, std::int64_t e) { return gradient_of(ps, i, e, t); });
     return optimizer.step(factor);
   }
-  std::vector<float> local_weights() const {
+  std::vector<float> local_weights() {
+    store.finish_publication();
     auto const host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), store.weights());
     return {host.data(), host.data() + host.size()};
   }
@@ -97,13 +111,12 @@ struct TrainingRun {
 /// root of the inner dimension (at most 130, so 12): 500 * 6e-8 * 12 * 3 products < 1.1e-3 on an entry of the
 /// direction. A step moves a weight by rate * s(W) times that; rates here are 0.02 and s(W) <= 3 with
 /// `original`, and errors of `steps` steps add up.
-void expect_near_reference(TrainingRun const& run, std::vector<reference::Parameter> const& expected,
+void expect_near_reference(TrainingRun& run, std::vector<reference::Parameter> const& expected,
                            double rate_and_scale, int steps) {
   double const tolerance = 1.1e-3 * rate_and_scale * steps + 1e-6;
   auto const& layout = run.store.layout();
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    auto const host =
-        Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), run.store.shard(run.store.weights(), i));
+    auto const host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), run.store.updated_weights(i));
     auto const first = layout.rows(i).begin * layout.parameters()[i].columns();
     for (std::size_t e = 0; e < host.size(); ++e)
       ASSERT_NEAR(host.data()[e], expected[i].w.a[std::size_t(first) + e], tolerance)
@@ -111,8 +124,8 @@ void expect_near_reference(TrainingRun const& run, std::vector<reference::Parame
   }
 }
 
-void compare(OptimizerOptions const& options, int steps = 7) {
-  TrainingRun run(options);
+void compare(OptimizerOptions const& options, int steps = 7, int replicas = 0) {
+  TrainingRun run(options, replicas);
   auto const ps = parameters();
   std::vector<reference::Parameter> expected;
   for (std::size_t i = 0; i < ps.size(); ++i)
@@ -158,6 +171,128 @@ TEST(Optimizer, every_branch_and_system_variant_equals_the_float64_reference) {
     gamma_one.muon.gamma = 1;
     compare(gamma_one);
   }
+}
+
+/// 1, 2, 4, ... as far as they divide the ranks.
+std::vector<int> replica_counts() {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  std::vector<int> counts;
+  for (int r : {1, 2, 3, 4})
+    if (size % r == 0) counts.push_back(r);
+  return counts;
+}
+
+TEST(Dedicated, every_branch_equals_the_float64_reference) {
+  for (int replicas : replica_counts()) {
+    SCOPED_TRACE(replicas);
+    compare(with(System::overlap, Direction::periodic, 1), 7, replicas);
+    compare(with(System::overlap, Direction::periodic, 3), 7, replicas);
+    compare(with(System::overlap, Direction::row_norm, 3), 7, replicas);
+    compare(with(System::overlap, Direction::scalar_controlled, 2), 7, replicas);
+    auto nesterov = with(System::overlap, Direction::periodic, 2);
+    nesterov.muon.nesterov = true;
+    compare(nesterov, 7, replicas);
+    auto owned_adamw = with(System::overlap, Direction::periodic, 3);
+    ParameterGroup group;
+    group.pattern = "in.w";
+    group.rule = Rule::adamw;
+    group.rate = 0.01;
+    owned_adamw.groups = {group};
+    compare(owned_adamw, 7, replicas);
+  }
+}
+
+TEST(Dedicated, the_step_communicates_nothing_but_new_matrices_over_the_replicas) {
+  for (int replicas : replica_counts()) {
+    TrainingRun run(with(System::overlap, Direction::periodic, 3), replicas);
+    run.ledger.clear();
+    for (int t = 0; t < 6; ++t) run.step();
+    run.store.finish_publication();
+    std::int64_t mine = 0; // elements of the matrices of this shard index
+    auto const& layout = run.store.layout();
+    for (std::size_t i = 0; i < layout.parameters().size(); ++i)
+      if (layout.placement(i) && layout.placement(i)->shard == layout.place().shard)
+        mine += layout.parameters()[i].size();
+    auto const sent = run.ledger.totals(Collective::broadcast, Purpose::optimizer);
+    EXPECT_EQ(run.ledger.totals(Purpose::optimizer).calls, sent.calls);
+    EXPECT_DOUBLE_EQ(sent.bytes, 6 * double((replicas - 1) * 4 * mine) / replicas);
+  }
+}
+
+TEST(Dedicated, the_asynchronous_publication_gives_the_bits_of_the_synchronous_one) {
+  for (int replicas : replica_counts()) {
+    TrainingRun now(with(System::overlap, Direction::periodic, 3), replicas, false),
+        later(with(System::overlap, Direction::periodic, 3), replicas, true);
+    for (int t = 0; t < 5; ++t) {
+      now.step();
+      later.step();
+    }
+    auto const a = now.local_weights(), b = later.local_weights();
+    ASSERT_EQ(a.size(), b.size());
+    EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * 4), 0);
+  }
+}
+
+TEST(Dedicated, its_bytes_are_known_from_the_description) {
+  for (int replicas : replica_counts())
+    for (auto direction : {Direction::periodic, Direction::row_norm}) {
+      auto const options = with(System::overlap, direction, 3);
+      TrainingRun const run(options, replicas);
+      EXPECT_EQ(run.optimizer.bytes(), Optimizer::bytes(run.store.layout(), options));
+    }
+}
+
+TEST(Dedicated, every_matrix_has_one_owner_and_the_two_sets_cover_the_model) {
+  for (int replicas : replica_counts()) {
+    TrainingRun const run(with(System::overlap, Direction::periodic, 3), replicas);
+    auto const& layout = run.store.layout();
+    for (std::size_t i = 0; i < layout.parameters().size(); ++i) {
+      EXPECT_EQ(layout.placement(i).has_value(), run.optimizer.routes()[i].rule != Rule::sharded_adamw);
+      double const rows = run.world.sum(double(layout.rows(i).size()));
+      // Over the whole mesh; shards once a replica.
+      EXPECT_EQ(rows, double(layout.parameters()[i].rows()) * (layout.placement(i) ? 1 : replicas));
+    }
+  }
+}
+
+namespace {
+
+int allocations = 0;
+
+} // namespace
+
+// A step is the forward, the backward and the update; the first may set up what later ones use.
+TEST(Dedicated, steps_after_the_first_allocate_no_array) {
+  Kokkos::Tools::Experimental::set_allocate_data_callback(
+      [](Kokkos_Profiling_SpaceHandle, char const*, void const*, std::uint64_t) { ++allocations; });
+  {
+    Vector<float> const probe("probe", 1);
+    ASSERT_EQ(allocations, 1) << "Kokkos does not tell";
+  }
+  for (int replicas : replica_counts()) {
+    TrainingRun run(with(System::overlap, Direction::periodic, 2), replicas);
+    auto const step = [&] {
+      auto const units = run.store.layout().units().size();
+      for (std::size_t u = 0; u < units; ++u) {
+        run.store.begin_forward(u);
+        run.store.end_forward(u);
+      }
+      for (std::size_t u = units; u-- > 0;) {
+        run.store.begin_backward(u);
+        for (auto i = run.store.layout().units()[u].first; i < run.store.layout().units()[u].last; ++i)
+          Kokkos::deep_copy(exec, run.store.gradient(i), float(i + 1));
+        run.store.end_backward(u);
+      }
+      run.optimizer.step(1);
+    };
+    step();
+    step();
+    allocations = 0;
+    for (int t = 0; t < 4; ++t) step();
+    EXPECT_EQ(allocations, 0) << replicas << " replicas";
+  }
+  Kokkos::Tools::Experimental::set_allocate_data_callback(nullptr);
 }
 
 TEST(Optimizer, nesterov_and_shape_scales_equal_the_reference) {
@@ -217,7 +352,7 @@ TEST(Optimizer, a_bfloat16_wire_rounds_what_the_refresh_sees_and_nothing_else) {
   expect_near_reference(run, expected, options.muon.rate * 3, 1);
   for (auto const& s : run.optimizer.state()) {
     if (s.kind != "momentum") continue;
-    auto const host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), s.shard);
+    auto const host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), s.rows);
     auto const first = run.store.layout().rows(s.parameter).begin * ps[s.parameter].columns();
     for (std::size_t e = 0; e < host.size(); ++e)
       ASSERT_EQ(host.data()[e], float(0.5 * gradient_of(ps, s.parameter, first + std::int64_t(e), 0)));
@@ -307,7 +442,7 @@ TEST(Optimizer, a_zero_matrix_only_decays) {
   for (int t = 0; t < 4; ++t) run.step();
   auto const index = std::size_t(std::find_if(ps.begin(), ps.end(), is_zero) - ps.begin());
   auto const host =
-      Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), run.store.shard(run.store.weights(), index));
+      Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), run.store.updated_weights(index));
   auto const first = run.store.layout().rows(index).begin * ps[index].columns();
   double const decay = std::pow(1 - 0.02 * 0.01, 4);
   for (std::size_t e = 0; e < host.size(); ++e) // four roundings
@@ -324,7 +459,7 @@ TEST(Optimizer, a_gradient_that_is_not_finite_changes_nothing_and_is_named) {
       run.step();
       auto const before = run.local_weights();
       auto const ps = parameters();
-      fill(run.store, run.store.gradients(), [&](std::size_t i, std::int64_t e) {
+      fill_gradients(run.store, [&](std::size_t i, std::int64_t e) {
         return ps[i].name == "blocks.1.b" && e == 96 * 32 - 1 - 7 ? bad : gradient_of(ps, i, e, 1);
       });
       if (skip) {
@@ -359,7 +494,7 @@ TEST(Optimizer, clipping_scales_the_whole_gradient_to_the_norm) {
   double norm = 0;
   for (auto const& s : run.optimizer.state()) {
     if (s.kind != "exp_avg") continue;
-    auto const host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), s.shard);
+    auto const host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), s.rows);
     for (std::size_t e = 0; e < host.size(); ++e)
       norm += std::pow(host.data()[e] / (1 - options.adamw.beta1), 2);
   }

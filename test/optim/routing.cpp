@@ -36,17 +36,17 @@ void expect_mentions(std::string const& text, std::vector<std::string> const& pa
 
 TEST(Routing, matrices_of_blocks_go_to_muon_and_all_else_to_adamw) {
   auto const routes = route(parameters, {});
-  EXPECT_EQ(routes[0].rule, Rule::adamw);
+  EXPECT_EQ(routes[0].rule, Rule::sharded_adamw);
   EXPECT_EQ(routes[1].rule, Rule::muon);
-  EXPECT_EQ(routes[2].rule, Rule::adamw);
+  EXPECT_EQ(routes[2].rule, Rule::sharded_adamw);
   EXPECT_EQ(routes[3].rule, Rule::muon);
-  EXPECT_EQ(routes[4].rule, Rule::adamw);
+  EXPECT_EQ(routes[4].rule, Rule::sharded_adamw);
 }
 
 TEST(Routing, the_baseline_uses_adamw_on_everything) {
   OptimizerOptions options;
   options.adamw_only = true;
-  for (auto const& r : route(parameters, options)) EXPECT_EQ(r.rule, Rule::adamw);
+  for (auto const& r : route(parameters, options)) EXPECT_EQ(r.rule, Rule::sharded_adamw);
 }
 
 TEST(Routing, the_first_matching_group_overrides) {
@@ -65,7 +65,7 @@ TEST(Routing, the_first_matching_group_overrides) {
   EXPECT_EQ(routes[1].muon.decay, options.muon.decay);
   EXPECT_EQ(routes[0].rule, Rule::muon);
   EXPECT_EQ(routes[0].muon.decay, 0.25);
-  EXPECT_EQ(routes[2].rule, Rule::adamw);
+  EXPECT_EQ(routes[2].rule, Rule::sharded_adamw);
 }
 
 TEST(Routing, impossible_values_are_refused_with_value_and_name) {

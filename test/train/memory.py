@@ -39,6 +39,9 @@ class Memory(launch.Case):
         self.assert_predicted("wide", 2, model__hidden=384, model__layers=2, train__batch=4)
         self.assert_predicted("small", 2)
         self.assert_predicted("replicas", 2, **self.MODEL, parallel__replicate=2)
+        for residency in ("z3", "z2"):
+            self.assert_predicted(f"owned {residency}", 4, **self.MODEL, parallel__placement="dedicated",
+                                  parallel__residency=residency)
 
 
 if __name__ == "__main__":

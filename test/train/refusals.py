@@ -141,7 +141,7 @@ class Questions(launch.Case):
         muon = (45 * layers - 17) * d * d
         self.assertIn(f"{muon} ({100 * muon / trainable:.2f}%) updated by Muon", out)
         # Each weight and gradient is 4 bytes, and half of them on each of 2 ranks.
-        shards = float(re.search(r"gradient shards ([0-9.]+)", out).group(1))
+        shards = float(re.search(r"weights and gradients ([0-9.]+)", out).group(1))
         self.assertAlmostEqual(shards, trainable * 8 / 2 / 2**20, delta=0.001 * shards)
 
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double largest_size = 1 << 20; // far above any model's; keeps products of sizes within 64 bits
 
-DeckCheck const routes = one_of({"muon", "adamw"});
+DeckCheck const routes = one_of({"muon", "adamw", "sharded_adamw"});
 DeckCheck const adjustments = one_of({"original", "match_rms_adamw", "none"});
 
 void declare_run(Deck& deck, RunOptions& run) {
@@ -67,7 +67,11 @@ void declare_train(Deck& deck, TrainingOptions& train) {
 void declare_group(DeckSchema& schema, GroupOptions& group) {
   schema.option("pattern", group.pattern, "parameters of the group, by name; * stands for any text",
                 not_empty());
-  schema.option("route", group.route, "the optimizer of the group; muon takes matrices only", routes);
+  schema.option("route", group.route,
+                "the optimizer of the group; muon takes matrices only; with parallel.placement = dedicated, "
+                "muon and adamw are "
+                "owned, sharded_adamw is not",
+                routes);
   schema.option("rate", group.rate, "base learning rate", at_least(0));
   schema.option("decay", group.decay, "decoupled weight decay lambda", at_least(0));
   schema.option("momentum", group.momentum, "Muon's mu", from_to_below(0, 1));
@@ -130,9 +134,23 @@ void declare_optimizer(Deck& deck, OptimizerOptions& optimizer) {
 }
 
 void declare_rest(Deck& deck, TrainOptions& options) {
-  deck.option("parallel.replicate", options.parallel.replicate,
-              "copies of the sharded model; must divide the ranks", at_least(1));
-  deck.option("parallel.prefetch", options.parallel.prefetch, "blocks gathered ahead of the one in use",
+  deck.option("parallel.placement", options.parallel.placement,
+              "of the matrices that Muon trains: sharded over the ranks, or dedicated: each held and updated "
+              "whole by one",
+              one_of({"sharded", "dedicated"}));
+  deck.option("parallel.owners", options.parallel.owners,
+              "how dedicated owners are chosen: by the work of their updates, in turn, or all on rank 0",
+              one_of({"balanced", "round_robin", "first"}));
+  deck.option("parallel.replicate", options.parallel.replicate, "copies of the model; must divide the ranks",
+              at_least(1));
+  deck.option("parallel.replicate_broadcast", options.parallel.replicate_broadcast,
+              "new dedicated matrices reach the other copies under the next step, or before it",
+              one_of({"async", "sync"}));
+  deck.option("parallel.residency", options.parallel.residency,
+              "weights of a block are whole for its forward and again for its backward (z3), or for the "
+              "whole step (z2)",
+              one_of({"z3", "z2"}));
+  deck.option("parallel.prefetch", options.parallel.prefetch, "blocks made whole ahead of the one in use",
               at_least(0));
   deck.option("sample.prompts", options.sample.prompts, "prompts of the sample grid");
   deck.option("sample.steps", options.sample.steps, "Euler steps of a sample", at_least(1));

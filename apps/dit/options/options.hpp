@@ -94,7 +94,11 @@ struct OptimizerOptions {
 };
 
 struct ParallelOptions {
+  std::string placement = "sharded";
+  std::string owners = "balanced";
   std::int64_t replicate = 1;
+  std::string replicate_broadcast = "async";
+  std::string residency = "z3";
   std::int64_t prefetch = 1;
 };
 

@@ -4,9 +4,9 @@
 #include <dit/train/setup.hpp>
 #include <dit/train/state.hpp>
 
+#include <prowl/comm/agree.hpp>
 #include <prowl/comm/runtime.hpp>
 #include <prowl/core/error.hpp>
-#include <prowl/io/agree.hpp>
 #include <prowl/io/array_file.hpp>
 
 #include <CLI/CLI.hpp>

@@ -43,7 +43,7 @@ void StepDump::add_arrays(std::string const& prefix, Store const& store,
                           std::vector<ParameterArray> const& arrays) {
   for (auto const& a : arrays) {
     auto const rows = rows_to_write(store, a, nullptr);
-    add(prefix + a.name, rows.shape, {rows.begin, rows.end}, values_of(a.rows));
+    add(prefix + a.name, rows.shape, {rows.begin, rows.end}, values_of(a.values));
   }
 }
 

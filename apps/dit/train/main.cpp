@@ -18,20 +18,33 @@ using namespace prowl::dit;
 
 double mib(std::int64_t bytes) { return double(bytes) / double(1 << 20); }
 
-/// The resolved deck, parameter counts, and memory of rank 0, which holds as much as any.
+/// Of the rank that holds most.
+MemoryPlan largest_plan(TrainOptions const& options, ModelConfig const& config, MeshPlace place, int ranks) {
+  MemoryPlan largest;
+  for (place.replica = 0; place.replica < place.replicas; ++place.replica)
+    for (place.shard = 0; place.shard < place.shards; ++place.shard) {
+      auto const plan = plan_memory(options, config, layout(options, config, place),
+                                    optimizer_options(options.optimizer), ranks);
+      if (plan.total() > largest.total()) largest = plan;
+      if (options.parallel.placement == "sharded") return largest; // the first rank holds as much as any
+    }
+  return largest;
+}
+
+/// The resolved deck, parameter counts, and memory of the rank that holds most.
 void print_plan(TrainOptions const& options, std::string const& deck, Communicator const& world) {
   std::optional<Dataset> data;
   if (!options.data.path.empty()) data.emplace(options.data.path);
   auto const config = model_config(options, data ? &*data : nullptr);
   auto const count = counts(config);
   Mesh const mesh(world, int(options.parallel.replicate));
-  ShardLayout const layout(parameters(config), mesh.shard().size(), 0);
   auto const optimizer = optimizer_options(options.optimizer);
   std::int64_t muon = 0;
-  auto const routes = route(layout.parameters(), optimizer);
+  auto const list = parameters(config);
+  auto const routes = route(list, optimizer);
   for (std::size_t i = 0; i < routes.size(); ++i)
-    if (routes[i].rule == Rule::muon) muon += layout.parameters()[i].size();
-  auto const plan = plan_memory(options, config, layout, optimizer, world.size());
+    if (routes[i].rule == Rule::muon) muon += list[i].size();
+  auto const plan = largest_plan(options, config, mesh.place(), world.size());
   if (world.rank() != 0) return;
   fmt::print("{}\n", deck);
   fmt::print("# parameters: {} trainable, {} with buffers, {} ({:.2f}%) updated by Muon\n", count.trainable,
@@ -39,7 +52,7 @@ void print_plan(TrainOptions const& options, std::string const& deck, Communicat
   fmt::print("# ranks: {} ({} replicate x {} shard)\n", world.size(), mesh.replicate().size(),
              mesh.shard().size());
   fmt::print(
-      "# memory a rank, MiB: process {:.1f}, weight and gradient shards {:.1f}, gathered units "
+      "# memory a rank, MiB: process {:.1f}, weights and gradients {:.1f}, whole units "
       "{:.1f}, optimizer "
       "{:.1f}, activations {:.1f}, batches {:.1f}, transport {:.1f}, checkpoint {:.1f}; in all {:.1f}\n",
       mib(plan.process), mib(plan.shards), mib(plan.gathered), mib(plan.optimizer), mib(plan.activations),

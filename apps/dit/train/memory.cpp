@@ -1,6 +1,7 @@
 #include <dit/train/memory.hpp>
 
 #include <dit/train/batch.hpp>
+#include <dit/train/setup.hpp>
 #include <dit/workspace.hpp>
 
 #include <prowl/io/array_file.hpp>
@@ -24,16 +25,21 @@ std::int64_t host_batch_bytes(ModelConfig const& config, std::int64_t samples) {
   return samples * elements * std::int64_t(sizeof(float));
 }
 
-/// Open MPI's non-blocking reduce-scatter works in two more arrays as long as the one that is sent, its all-reduce in one;
-/// one unit is reduced at a time. What passes between ranks of a node goes through at most 512 fragments of 32 KiB a rank
-/// (its parameters btl_vader_free_list_max and btl_vader_max_send_size).
-std::int64_t transport_bytes(ShardLayout const& layout, int replicate) {
+/// Open MPI's non-blocking reduce-scatter works in two more arrays as long as the one that is sent, its all-reduce and its
+/// reduce in one; one unit is reduced at a time. What passes between ranks of a node goes through at most 512 fragments of
+/// 32 KiB a rank (its parameters btl_vader_free_list_max and btl_vader_max_send_size).
+std::int64_t transport_bytes(Layout const& layout) {
   constexpr std::int64_t all_fragments = std::int64_t{16} << 20;
-  std::int64_t largest = 0;
-  for (auto const& unit : layout.units()) largest = std::max(largest, unit.size);
-  std::int64_t const packed = layout.ranks() > 1 ? largest * layout.ranks() * std::int64_t(sizeof(float)) : 0;
-  std::int64_t const all = replicate > 1 ? layout.size() * std::int64_t(sizeof(float)) : 0;
-  return std::max(2 * packed, all) + std::min(all_fragments, std::max(packed, all));
+  bool const gathers = layout.shards() > 1, replicas = layout.place().replicas > 1;
+  std::int64_t scattered = 0, reduced = 0, sent = replicas ? layout.sharded_size() : 0;
+  for (auto const& unit : layout.units()) {
+    auto const packed = gathers ? unit.shards.size * layout.shards() : 0;
+    scattered = std::max(scattered, 2 * packed + unit.owned);
+    sent = std::max(sent, packed + unit.owned);
+  }
+  reduced = replicas ? layout.sharded_size() : 0;
+  auto const bytes = [](std::int64_t elements) { return elements * std::int64_t(sizeof(float)); };
+  return bytes(std::max(scattered, reduced)) + std::min(all_fragments, bytes(sent));
 }
 
 } // namespace
@@ -44,20 +50,20 @@ std::int64_t local_capacity(TrainOptions const& options, int ranks) {
   return std::max<std::int64_t>(2, local_range(micro_batch, 0, ranks).count);
 }
 
-MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, ShardLayout const& layout,
+MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, Layout const& layout,
                        prowl::OptimizerOptions const& optimizer, int ranks) {
   auto const capacity = local_capacity(options, ranks);
   auto const one_batch = DeviceBatch::bytes(config, capacity);
   MemoryPlan plan;
   plan.process = resident_bytes();
-  plan.shards = 2 * layout.size() * std::int64_t(sizeof(float));
-  plan.gathered = Store::bytes(layout, int(options.parallel.prefetch)) - plan.shards;
+  plan.shards = (layout.weights_size() + layout.gradients_size()) * std::int64_t(sizeof(float));
+  plan.gathered = Store::bytes(layout, store_options(options)) - plan.shards;
   plan.optimizer = Optimizer::bytes(layout, optimizer);
   plan.activations = activation_bytes<float>(config, int(capacity));
   plan.batches = one_batch + 3 * host_batch_bytes(config, capacity); // the loader's two, and validation's
-  plan.transport = transport_bytes(layout, int(options.parallel.replicate));
+  plan.transport = transport_bytes(layout);
   for (std::size_t i = 0; i < layout.parameters().size(); ++i)
-    plan.checkpoint = std::max(plan.checkpoint, layout.local_size(i) * std::int64_t(sizeof(float)));
+    plan.checkpoint = std::max(plan.checkpoint, layout.size(i) * std::int64_t(sizeof(float)));
   plan.checkpoint = std::min(plan.checkpoint, array_file_piece_bytes);
   return plan;
 }

@@ -14,7 +14,7 @@ namespace prowl::dit {
 /// Bytes on one rank.
 struct MemoryPlan {
   std::int64_t process = 0;   ///< this program with its libraries, before any array: measured
-  std::int64_t shards = 0;    ///< weights and gradients
+  std::int64_t shards = 0;    ///< weights and gradients: shards, and owned matrices
   std::int64_t gathered = 0;  ///< units in flight
   std::int64_t optimizer = 0; ///< state and buckets
   std::int64_t activations = 0;
@@ -26,8 +26,8 @@ struct MemoryPlan {
   }
 };
 
-/// `ranks` is that of the whole run, `layout` that of this rank's shard.
-MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, ShardLayout const& layout,
+/// `ranks` is that of the whole run, `layout` that of the rank in question.
+MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, Layout const& layout,
                        prowl::OptimizerOptions const& optimizer, int ranks);
 
 /// Most samples that a rank computes on at once.

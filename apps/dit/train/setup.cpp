@@ -1,5 +1,7 @@
 #include <dit/train/setup.hpp>
 
+#include <dit/layout.hpp>
+
 #include <prowl/core/error.hpp>
 
 #include <nlohmann/json.hpp>
@@ -24,7 +26,8 @@ System system_variant(std::string const& name) {
 ParameterGroup parameter_group(GroupOptions const& o) {
   ParameterGroup group;
   group.pattern = o.pattern;
-  if (o.route) group.rule = *o.route == "muon" ? Rule::muon : Rule::adamw;
+  if (o.route)
+    group.rule = *o.route == "muon" ? Rule::muon : *o.route == "adamw" ? Rule::adamw : Rule::sharded_adamw;
   group.rate = o.rate;
   group.decay = o.decay;
   group.momentum = o.momentum;
@@ -102,6 +105,30 @@ prowl::OptimizerOptions optimizer_options(OptimizerOptions const& o) {
 Schedule schedule(TrainOptions const& options) {
   auto const& o = options.optimizer;
   return {options.run.steps, o.warmup, o.schedule == "cosine", o.final_rate_fraction};
+}
+
+OwnershipOptions ownership_options(TrainOptions const& options) {
+  auto const& o = options.parallel;
+  OwnershipOptions ownership;
+  ownership.assignment = o.owners == "balanced"      ? Assignment::balanced
+                         : o.owners == "round_robin" ? Assignment::round_robin
+                                                     : Assignment::first_slot;
+  return ownership;
+}
+
+Layout layout(TrainOptions const& options, ModelConfig const& config, MeshPlace const& place) {
+  if (options.parallel.placement == "sharded") return Layout(parameters(config), place);
+  return dedicated_layout(parameters(config), optimizer_options(options.optimizer), place,
+                          ownership_options(options));
+}
+
+StoreOptions store_options(TrainOptions const& options) {
+  StoreOptions result;
+  result.prefetch = int(options.parallel.prefetch);
+  result.residency = options.parallel.residency == "z2" ? Residency::z2 : Residency::z3;
+  result.micro_batches = int(options.train.accumulate);
+  result.asynchronous = options.parallel.replicate_broadcast == "async";
+  return result;
 }
 
 std::string describe(ModelConfig const& c, std::string const& text_encoding) {

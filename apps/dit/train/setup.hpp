@@ -6,7 +6,9 @@
 
 #include <prowl/io/dataset.hpp>
 #include <prowl/optim/options.hpp>
+#include <prowl/optim/ownership.hpp>
 #include <prowl/optim/schedule.hpp>
+#include <prowl/store/store.hpp>
 
 #include <string>
 
@@ -20,6 +22,11 @@ ModelConfig model_config(TrainOptions const& options, Dataset const* data);
 prowl::OptimizerOptions optimizer_options(OptimizerOptions const& options);
 
 Schedule schedule(TrainOptions const& options);
+
+/// How the model's parameters lie on a rank, and how they move.
+Layout layout(TrainOptions const& options, ModelConfig const& config, MeshPlace const& place);
+OwnershipOptions ownership_options(TrainOptions const& options);
+StoreOptions store_options(TrainOptions const& options);
 
 /// The model in one line of JSON, as checkpoints hold it; `text_encoding` is the data set's.
 std::string describe(ModelConfig const& config, std::string const& text_encoding);

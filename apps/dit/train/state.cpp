@@ -5,6 +5,7 @@
 #include <prowl/core/error.hpp>
 #include <prowl/io/checkpoint.hpp>
 #include <prowl/kernels/fill.hpp>
+#include <prowl/optim/ownership.hpp>
 
 #include <fmt/format.h>
 
@@ -29,12 +30,11 @@ void read(ArrayFileReader const& file, Store const& store, std::vector<Parameter
   std::vector<HostRows> hosts;
   std::vector<ArrayTarget> wanted;
   for (auto const& a : arrays) {
-    auto const rows = store.layout().rows(a.parameter);
-    auto& host = hosts.emplace_back(Kokkos::create_mirror_view(a.rows));
-    wanted.push_back({a.name, shape(store, a), rows.begin, rows.end, host.data()});
+    auto& host = hosts.emplace_back(Kokkos::create_mirror_view(a.values));
+    wanted.push_back({a.name, shape(store, a), a.rows.begin, a.rows.end, host.data()});
   }
   file.read(wanted);
-  for (std::size_t i = 0; i < arrays.size(); ++i) Kokkos::deep_copy(arrays[i].rows, hosts[i]);
+  for (std::size_t i = 0; i < arrays.size(); ++i) Kokkos::deep_copy(arrays[i].values, hosts[i]);
 }
 
 } // namespace
@@ -43,8 +43,8 @@ void initialise_weights(Execution const& exec, Store& store, std::int64_t seed) 
   auto const& layout = store.layout();
   for (std::size_t i = 0; i < layout.parameters().size(); ++i) {
     auto const& p = layout.parameters()[i];
-    auto const shard = as_vector(store.shard(store.weights(), i));
-    auto const first = std::uint64_t(layout.rows(i).begin * p.columns());
+    auto const shard = as_vector(store.kept_weights(i));
+    auto const first = std::uint64_t(layout.weight_rows(i).begin * p.columns());
     switch (initial_value(p)) {
     case Initial::zero:
       Kokkos::deep_copy(exec, shard, 0.0f);
@@ -61,32 +61,41 @@ void initialise_weights(Execution const& exec, Store& store, std::int64_t seed) 
   store.weights_changed();
 }
 
+std::vector<ParameterArray> kept_weights(Store const& store) {
+  std::vector<ParameterArray> arrays;
+  for (std::size_t i = 0; i < store.layout().parameters().size(); ++i)
+    arrays.push_back({"weights/" + store.layout().parameters()[i].name, i, store.layout().weight_rows(i),
+                      store.kept_weights(i)});
+  return arrays;
+}
+
 std::vector<ParameterArray> weights(Store const& store) {
   std::vector<ParameterArray> arrays;
   for (std::size_t i = 0; i < store.layout().parameters().size(); ++i)
-    arrays.push_back({"weights/" + store.layout().parameters()[i].name, i, store.shard(store.weights(), i)});
+    arrays.push_back({"weights/" + store.layout().parameters()[i].name, i, store.layout().rows(i),
+                      store.updated_weights(i)});
   return arrays;
 }
 
 std::vector<ParameterArray> gradients(Store const& store) {
   std::vector<ParameterArray> arrays;
   for (std::size_t i = 0; i < store.layout().parameters().size(); ++i)
-    arrays.push_back(
-        {"gradient/" + store.layout().parameters()[i].name, i, store.shard(store.gradients(), i)});
+    arrays.push_back({"gradient/" + store.layout().parameters()[i].name, i, store.layout().rows(i),
+                      store.updated_gradient(i)});
   return arrays;
 }
 
 std::vector<ParameterArray> state(Store const& store, Optimizer const& optimizer) {
   std::vector<ParameterArray> arrays;
   for (auto const& s : optimizer.state())
-    arrays.push_back({s.kind + "/" + store.layout().parameters()[s.parameter].name, s.parameter, s.shard});
+    arrays.push_back({s.kind + "/" + store.layout().parameters()[s.parameter].name, s.parameter,
+                      store.layout().rows(s.parameter), s.rows});
   return arrays;
 }
 
 ArrayRows rows_to_write(Store const& store, ParameterArray const& array, float const* host) {
-  auto const rows = store.layout().rows(array.parameter);
-  bool const first_group = store.mesh().replicate().rank() == 0;
-  return {array.name, shape(store, array), rows.begin, first_group ? rows.end : rows.begin, host};
+  bool const gives = store.layout().placement(array.parameter) || store.mesh().replicate().rank() == 0;
+  return {array.name, shape(store, array), array.rows.begin, gives ? array.rows.end : array.rows.begin, host};
 }
 
 std::string save(Store const& store, Optimizer const& optimizer, Position const& position,
@@ -94,18 +103,18 @@ std::string save(Store const& store, Optimizer const& optimizer, Position const&
   ArrayFileContents contents;
   contents.attributes = {
       {"model", model}, {"skipped", position.skipped}, {"sample", position.sample}, {"seed", position.seed}};
-  contents.texts = {{"deck", deck}};
+  contents.texts = {{"deck", deck}, {"routing", routing_table(store.layout(), optimizer.routes())}};
   std::vector<HostRows> hosts;
   for (auto const& list : {weights(store), state(store, optimizer)})
     for (auto const& a : list) {
-      hosts.push_back(Kokkos::create_mirror_view_and_copy(HostMemory(), a.rows));
+      hosts.push_back(Kokkos::create_mirror_view_and_copy(HostMemory(), a.values));
       contents.arrays.push_back(rows_to_write(store, a, hosts.back().data()));
     }
   return write_checkpoint(store.mesh().world().mpi(), folder, position.step, contents, keep);
 }
 
 void load_weights(Store& store, ArrayFileReader const& file) {
-  auto const arrays = weights(store);
+  auto const arrays = kept_weights(store);
   file.require_arrays(shapes(store, arrays), "weights/");
   read(file, store, arrays);
   store.weights_changed();

@@ -35,17 +35,21 @@ Position load(Store& store, Optimizer& optimizer, std::string const& path);
 /// Collective. Reads the weights alone.
 void load_weights(Store& store, ArrayFileReader const& file);
 
-/// An array over a parameter of a store: its name in files, and this rank's rows of it where the model computes.
+/// An array over a parameter of a store: its name in files, and the rows of it that are here, where the model computes.
 struct ParameterArray {
   std::string name;
   std::size_t parameter;
-  Matrix<float> rows;
+  Range rows;
+  Matrix<float> values;
 };
+/// Every rank's that keeps them.
+std::vector<ParameterArray> kept_weights(Store const& store);
+/// Those that this rank updates.
 std::vector<ParameterArray> weights(Store const& store);
 std::vector<ParameterArray> gradients(Store const& store);
 std::vector<ParameterArray> state(Store const& store, Optimizer const& optimizer);
 
-/// As an array file takes it, the elements at `host`. In a mesh with a replicate axis only the first group's ranks give rows.
+/// What this rank updates as an array file takes it, the elements at `host`; of shards, those of the first replica.
 ArrayRows rows_to_write(Store const& store, ParameterArray const& array, float const* host);
 
 } // namespace prowl::dit

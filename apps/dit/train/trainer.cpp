@@ -5,11 +5,13 @@
 #include <dit/train/dump.hpp>
 #include <dit/train/setup.hpp>
 
+#include <prowl/comm/agree.hpp>
 #include <prowl/core/error.hpp>
 #include <prowl/core/trace.hpp>
-#include <prowl/io/agree.hpp>
 #include <prowl/io/atomic_file.hpp>
 #include <prowl/io/checkpoint.hpp>
+#include <prowl/optim/ownership.hpp>
+#include <prowl/store/traffic.hpp>
 
 #include <csignal>
 #include <filesystem>
@@ -47,7 +49,8 @@ Trainer::Trainer(Execution const& exec, Communicator const& world, Ledger& ledge
     : exec_(exec), world_(world), ledger_(ledger), options_(options), deck_(std::move(deck)),
       data_(options.data.path), config_(model_config(options, &data_)),
       description_(describe(config_, data_.text_encoding())), mesh_(world, int(options.parallel.replicate)),
-      schedule_(schedule(options)), store_(exec, mesh_, parameters(config_), int(options.parallel.prefetch)),
+      schedule_(schedule(options)),
+      store_(exec, mesh_, layout(options, config_, mesh_.place()), store_options(options)),
       optimizer_(exec, store_, optimizer_options(options.optimizer)),
       model_(config_, int(local_capacity(options, world.size()))), batch_(config_, model_.capacity()),
       validation_(data_, options.train.batch / options.train.accumulate, world.rank(), world.size()),
@@ -63,10 +66,24 @@ Trainer::Trainer(Execution const& exec, Communicator const& world, Ledger& ledge
     if (error) throw Error("run.folder: {}: cannot be created: {}", folder, error.message());
   });
   resume();
+  print_plan();
   together_on(0, world_.mpi(), [&] {
     write_text(folder + "/deck.toml", deck_);
+    write_text(folder + "/routing.txt", routing_table(store_.layout(), optimizer_.routes()));
     metrics_ = std::make_unique<Metrics>(folder + "/metrics.jsonl", position_.step);
   });
+}
+
+/// What goes where, and what that will communicate.
+void Trainer::print_plan() {
+  auto const& layout = store_.layout();
+  if (options_.parallel.placement == "dedicated") {
+    auto const ownership = assign_ownership(layout.parameters(), optimizer_.routes(), mesh_.place(),
+                                            ownership_options(options_));
+    say(fmt::format("dedicated owners over {} ranks: the work of the busiest is {:.3f} of the mean",
+                    ownership.loads.size(), ownership.imbalance));
+  }
+  if (world_.size() > 1) say(traffic_table(layout, store_.options()));
 }
 
 void Trainer::say(std::string const& line) {
@@ -109,8 +126,8 @@ Trainer::Step Trainer::train_step(Loader& loader) {
   auto const micro_batch = options_.train.batch / options_.train.accumulate;
   std::optional<StepDump> dump;
   if (position_.step == options_.train.dump_step) dump.emplace();
+  store_.weights_changed(); // drops what a validation left whole: each step communicates what is planned
   ledger_.clear();
-  store_.clear_gradients();
   for (std::int64_t k = 0; k < options_.train.accumulate; ++k) {
     auto const& host = loader.next();
     batch_.upload(host);
@@ -184,6 +201,7 @@ void Trainer::write_metrics(Step const& step, std::optional<double> validation) 
 }
 
 void Trainer::checkpoint() {
+  store_.finish_publication();
   auto const path =
       save(store_, optimizer_, position_, description_, deck_, options_.run.folder, int(options_.train.keep));
   say(fmt::format("wrote {}", path));
@@ -216,6 +234,7 @@ void Trainer::run() {
     std::optional<double> validation;
     if (due(position_.step, train.validate_every)) validation = validation_loss();
     auto const step = train_step(loader);
+    last_traffic_ = ledger_;
     write_metrics(step, validation);
     ++position_.step;
     position_.skipped = optimizer_.skipped();
@@ -231,6 +250,8 @@ void Trainer::run() {
     if (due(position_.step, options_.sample.every) && position_.step < options_.run.steps) draw_grid();
   }
   if (saved != position_.step) checkpoint();
+  if (world_.size() > 1 && last_traffic_)
+    say(compare_traffic(planned_traffic(store_.layout(), store_.options()), *last_traffic_));
   if (position_.step < options_.run.steps) {
     say(fmt::format("ends at step {} as asked to; the same command goes on from there", position_.step));
     return;

@@ -48,6 +48,7 @@ private:
   void write_metrics(Step const& step, std::optional<double> validation);
   void checkpoint();
   void draw_grid();
+  void print_plan();
   void say(std::string const& line);
   bool out_of_time() const;
 
@@ -70,6 +71,7 @@ private:
   std::unique_ptr<Metrics> metrics_; ///< rank 0
   Progress progress_;
   Position position_;
+  std::optional<Ledger> last_traffic_; ///< of the last step
   double start_;
 };
 

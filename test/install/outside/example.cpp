@@ -26,11 +26,9 @@ int fit() {
   prowl::Schedule const schedule{300, 20}; // 20 steps of warm-up, then a cosine
   double norm = 0;
   for (int step = 0; step < 300; ++step) {
-    store.clear_gradients();
     store.begin_backward(0); // unit 0 is whole on every rank
     for (std::size_t p : {0, 1}) gradient(store.weight(p), store.gradient(p), 1.0F / float(world.size()));
-    store.end_backward(0);    // its gradients are summed over the ranks, onto their shards
-    store.finish_gradients(); // and are there
+    store.end_backward(0); // its gradients are summed over the ranks, onto their shards
     norm = optimizer.step(schedule.factor(step)).gradient_norm;
   }
   if (world.rank() == 0) std::printf("distance %.4f after 300 steps\n", norm);

@@ -33,8 +33,9 @@ int train() {
     prowl::fill_normal(exec, prowl::Random(1, std::uint64_t(stream)), first, deviation, as_vector(m));
   };
   for (std::size_t i : {0, 1}) {
-    auto const first = std::uint64_t(store.layout().rows(i).begin * store.layout().parameters()[i].columns());
-    random(int(i), first, 0.2f, store.shard(store.weights(), i));
+    auto const first =
+        std::uint64_t(store.layout().weight_rows(i).begin * store.layout().parameters()[i].columns());
+    random(int(i), first, 0.2f, store.kept_weights(i));
   }
   store.weights_changed();
 
@@ -47,7 +48,6 @@ int train() {
   double first_loss = 0, loss = 0;
   constexpr int steps = 90;
   for (int step = 0; step < steps; ++step) {
-    store.clear_gradients();
     store.begin_forward(0);
     prowl::gemm(exec, Op::none, Op::none, 1.0f, store.weight(0), x, 0.0f, h);
     store.end_forward(0);
@@ -65,7 +65,6 @@ int train() {
     store.begin_backward(0);
     prowl::gemm(exec, Op::none, Op::transpose, 1.0f, dh, x, 0.0f, store.gradient(0));
     store.end_backward(0);
-    store.finish_gradients();
 
     optimizer.step(1.0 - double(step) / steps);
     if (step == 0) first_loss = loss;

@@ -1,0 +1,58 @@
+#include <prowl/store/registration.hpp>
+
+#include <prowl/comm/agree.hpp>
+#include <prowl/core/error.hpp>
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace prowl {
+
+namespace {
+
+std::vector<std::string> lines_of(Layout const& layout) {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < layout.parameters().size(); ++i) {
+    auto const& p = layout.parameters()[i];
+    auto const& owner = layout.placement(i);
+    auto const shape = p.is_matrix() ? fmt::format("{}, {}", p.whole_rows(), p.whole_columns())
+                                     : fmt::format("{}", p.rows());
+    auto const split = p.split ? fmt::format(" split along {}", p.split->dimension) : "";
+    auto const where =
+        owner ? fmt::format("owned by shard {} replica {}", owner->shard, owner->replica) : "sharded";
+    lines.push_back(fmt::format("{} [{}]{} in unit {}, {}", p.name, shape, split, p.unit, where));
+  }
+  return lines;
+}
+
+std::vector<std::string> split(std::string const& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+} // namespace
+
+void require_same_registration(Communicator const& world, Layout const& layout) {
+  auto const mine = lines_of(layout);
+  auto text = fmt::format("{}", fmt::join(mine, "\n"));
+  std::uint64_t length = text.size();
+  MPI_Bcast(&length, 1, MPI_UINT64_T, 0, world.mpi());
+  text.resize(length);
+  MPI_Bcast(text.data(), int(length), MPI_CHAR, 0, world.mpi());
+  auto const first = split(text);
+  std::string failure;
+  auto const [here, there] = std::ranges::mismatch(mine, first);
+  if (here != mine.end() || there != first.end())
+    failure = fmt::format(
+        "parameter number {}: rank {} registers {}, but rank 0 {}; all ranks must register the same "
+        "parameters in the same order",
+        here - mine.begin(), world.rank(), here == mine.end() ? "no more" : *here,
+        there == first.end() ? "no more" : *there);
+  agree(world.mpi(), failure);
+}
+
+} // namespace prowl
