@@ -37,4 +37,7 @@ endif()
 if(PROWL_SANITIZE)
   target_compile_options(prowl_compile_options INTERFACE -fsanitize=${PROWL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(prowl_compile_options INTERFACE -fsanitize=${PROWL_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU) # whose own manual warns of false positives in such builds
+    target_compile_options(prowl_compile_options INTERFACE -Wno-maybe-uninitialized)
+  endif()
 endif()

@@ -23,8 +23,8 @@ Store::Sizes Store::make_sizes(Layout const& layout, StoreOptions const& options
   for (std::size_t u = 0; u < layout.units().size(); ++u) {
     auto const& unit = layout.units()[u];
     auto const gathered = unit.shards.size * layout.shards();
-    for (std::size_t s = each_its_own ? u : 0; s < (each_its_own && gathers ? u + 1 : sizes.whole.size());
-         ++s) {
+    for (std::size_t s = 0; s < sizes.whole.size(); ++s) {
+      if (each_its_own && s != u) continue;
       sizes.gathered[s] = std::max(sizes.gathered[s], gathered);
       sizes.whole[s] = std::max(sizes.whole[s], unit.size);
     }
@@ -66,10 +66,10 @@ Store::Store(Execution const& exec, Mesh const& mesh, Layout layout, StoreOption
 }
 
 Store::~Store() {
-  if (std::uncaught_exceptions() > 0) return; // other ranks may never answer
+  finish_publication();                       // every rank has started it
+  if (std::uncaught_exceptions() > 0) return; // of the rest, other ranks may know nothing
   weights_changed();
   clear_gradients();
-  finish_publication();
 }
 
 std::int64_t Store::bytes(Layout const& layout, StoreOptions const& options) {
