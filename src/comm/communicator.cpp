@@ -150,7 +150,9 @@ Request Communicator::broadcast(Execution const& exec, Vector<T> const& values, 
   return start(
       ledger_, {Collective::broadcast, purpose, size_, std::int64_t(values.size() * sizeof(T))},
       [&](MPI_Request* r) { return MPI_Ibcast(host.data(), n, mpi_type<T>(), root, *comm_, r); },
-      [values, host, comm = comm_] { bring_back(host, values); });
+      [values, host, comm = comm_, here = rank_ == root] {
+        if (!here) bring_back(host, values);
+      });
 }
 
 template <class T>

@@ -8,6 +8,7 @@ struct MeshPlace {
   int shards = 1, replicas = 1;
   int shard = 0, replica = 0; ///< of this rank
   int tensors = 1, tensor = 0;
+  bool operator==(MeshPlace const&) const = default;
 };
 
 } // namespace prowl

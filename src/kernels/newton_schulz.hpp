@@ -33,8 +33,8 @@ void newton_schulz_gram(Execution const& exec, bool tall, Matrix<float const> co
 /// Elements of workspace that newton_schulz_finish needs, r the short side.
 std::int64_t newton_schulz_finish_workspace(std::int64_t rows, std::int64_t columns, std::int64_t r);
 
-/// Then, with the sum of all Gram matrices, which is overwritten: the part of NS5 of the whole. In place of five products
-/// with X there are four more of r x r: A_0 = A / tr A, P_k = a I + b A_k + c A_k^2, A_k+1 = P_k A_k P_k, Q = P_4 ... P_0.
+/// Then, with the sum of all Gram matrices, which is overwritten: the part of NS5 of the whole. Of ten
+/// products with X two are left, this one and that before; of r x r there are seventeen in place of five: A_0 = A / tr A, P_k = a I + b A_k + c A_k^2, A_k+1 = P_k A_k P_k, Q = P_4 ... P_0.
 void newton_schulz_finish(Execution const& exec, bool tall, Matrix<float> const& gram,
                           Matrix<float> const& part, Vector<float> const& workspace);
 

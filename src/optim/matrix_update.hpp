@@ -74,7 +74,7 @@ private:
   OptimizerOptions options_;
   std::vector<Route> const& routes_;
   std::vector<std::size_t> matrices_;
-  std::vector<std::size_t> owned_; ///< of those, the ones that this rank owns
+  std::vector<std::size_t> owned_;    ///< of those, the ones that this rank owns
   std::vector<std::int64_t> offsets_; ///< by parameter: of its shard in the momenta
   std::vector<Group> groups_;
   Vector<float> momenta_, scratch_, full_, workspace_, column_sums_;

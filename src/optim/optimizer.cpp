@@ -33,10 +33,13 @@ Optimizer::Report Optimizer::check_gradients() {
   auto const& layout = store_.layout();
   std::vector<double> squares(routes_.size());
   bool const first_replica = layout.place().replica == 0, first_tensor = layout.place().tensor == 0;
-  for (std::size_t i = 0; i < squares.size(); ++i) // of equal copies one counts
-    if ((layout.placement(i) || first_replica) && (layout.parameters()[i].split || first_tensor))
-      squares[i] = sum_squares(exec_, as_vector(store_.updated_gradient(i)));
-  store_.mesh().world().sum(squares, Purpose::backward);
+  for (std::size_t i = 0; i < squares.size(); ++i) {
+    double const own = sum_squares(exec_, as_vector(store_.updated_gradient(i)));
+    bool const counts =
+        (layout.placement(i) || first_replica) && (layout.parameters()[i].split || first_tensor);
+    if (counts || !std::isfinite(own)) squares[i] = own; // of equal copies one counts
+  }
+  store_.mesh().world().sum(squares, Purpose::other);
   Report report;
   double total = 0;
   for (std::size_t i = 0; i < squares.size(); ++i) {

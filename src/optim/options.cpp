@@ -31,8 +31,7 @@ void check_adamw(AdamW const& o, std::string const& who) {
 
 Route route_one(Parameter const& p, OptimizerOptions const& options, ParameterGroup const* group) {
   bool const muon = !options.adamw_only && p.is_matrix() && block_of(p.name);
-  Route route{muon ? Rule::muon : Rule::sharded_adamw,
-              options.muon, options.adamw};
+  Route route{muon ? Rule::muon : Rule::sharded_adamw, options.muon, options.adamw};
   if (!group) return route;
   if (group->rule) route.rule = *group->rule;
   if (route.rule == Rule::muon && !p.is_matrix())

@@ -33,8 +33,9 @@ Ownership assign_ownership(std::vector<Parameter> const& parameters, std::vector
 
 /// The layout of a rank of `mesh` under dedicated ownership. Parameters without a unit get theirs from their names; one
 /// that is owned must be covered (see assign_units). Throws Error as route, assign_units and Layout do.
-Layout dedicated_layout(std::vector<Parameter> parameters, OptimizerOptions const& optimizer, MeshPlace const& mesh,
-                        OwnershipOptions const& options = {}, UnitPredicate const& is_unit = {});
+Layout dedicated_layout(std::vector<Parameter> parameters, OptimizerOptions const& optimizer,
+                        MeshPlace const& mesh, OwnershipOptions const& options = {},
+                        UnitPredicate const& is_unit = {});
 
 /// A line for each parameter: name, shape, rule, unit, owner ("sharded" where it has none), and what its rule uses.
 std::string routing_table(Layout const& layout, std::vector<Route> const& routes);

@@ -20,11 +20,6 @@ void check_split(Parameter const& p, MeshPlace const& place) {
   if (shard_rows(extent, place.tensors, place.tensors - 1).size() < 1)
     throw Error("parameter {}: {} {} over a tensor group of {} ranks, expected at least one on each", p.name,
                 extent, dimension == 0 ? "rows" : "columns", ranks);
-  auto const part = shard_rows(extent, place.tensors, place.tensor).size();
-  if (p.shape[std::size_t(dimension)] != part)
-    throw Error("parameter {}: {} {} here, expected {} of {} on rank {} of a tensor group of {}", p.name,
-                p.shape[std::size_t(dimension)], dimension == 0 ? "rows" : "columns", part, extent,
-                place.tensor, ranks);
 }
 
 } // namespace
@@ -60,7 +55,7 @@ void Layout::add_units() {
         throw Error("parameter {}: its unit '{}' was left by another parameter; register a unit's parameters "
                     "together",
                     p.name, p.unit);
-      units_.push_back({p.unit, i, i, {}, 0, 0, {}, {}, {}});
+      units_.push_back({p.unit, i, i, {}, 0, 0, {}, {}, {}, {}});
     }
     units_.back().last = i + 1;
     unit_of_.push_back(units_.size() - 1);
@@ -99,6 +94,7 @@ void Layout::place_owned(Unit& unit) {
       }
     }
     if (shard == place_.shard) {
+      unit.own = pack.whole;
       unit.owned_weights.size = pack.whole.size;
       unit.owned_gradients.size = pack.replica[std::size_t(place_.replica)].size;
     }

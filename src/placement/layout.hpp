@@ -49,13 +49,14 @@ public:
   };
   struct Unit {
     std::string name;
-    std::size_t first, last;    ///< its parameters: [first, last)
-    Block shards;               ///< its shards in both flat arrays
-    std::int64_t size;          ///< elements of the whole unit
-    std::int64_t owned;         ///< elements of its owned matrices, which the whole unit begins with
-    std::vector<Pack> packs;    ///< those that are not empty, by shard index
-    Block owned_weights;        ///< in the flat weights: the pack of this rank's shard index
-    Block owned_gradients;      ///< in the flat gradients: the part of it that this rank owns
+    std::size_t first, last; ///< its parameters: [first, last)
+    Block shards;            ///< its shards in both flat arrays
+    std::int64_t size;       ///< elements of the whole unit
+    std::int64_t owned;      ///< elements of its owned matrices, which the whole unit begins with
+    Block own;               ///< in the whole unit: the pack of this rank's shard index
+    std::vector<Pack> packs; ///< those that are not empty, by shard index
+    Block owned_weights;     ///< in the flat weights: the pack of this rank's shard index
+    Block owned_gradients;   ///< in the flat gradients: the part of it that this rank owns
   };
 
   std::vector<Parameter> const& parameters() const { return parameters_; }

@@ -62,7 +62,8 @@ double Owners::imbalance() const {
   return total > 0 ? std::ranges::max(loads) * double(loads.size()) / total : 1;
 }
 
-Owners assign_owners(std::span<OwnedMatrix const> matrices, int slots, Assignment how, std::int64_t pack_below) {
+Owners assign_owners(std::span<OwnedMatrix const> matrices, int slots, Assignment how,
+                     std::int64_t pack_below) {
   if (slots < 1) throw Error("owners for {} slots, expected at least 1", slots);
   auto const packs = make_packs(matrices, pack_below);
   std::vector<int> slot_of(packs.size(), 0);

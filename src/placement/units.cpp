@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 namespace prowl {
 
@@ -28,7 +29,8 @@ std::optional<std::string> block_of(std::string const& name) {
   while (begin < name.size()) {
     auto const end = std::min(name.find('.', begin), name.size());
     auto const part = name.substr(begin, end - begin);
-    bool const number = !part.empty() && std::ranges::all_of(part, [](unsigned char c) { return std::isdigit(c); });
+    bool const number =
+        !part.empty() && std::ranges::all_of(part, [](unsigned char c) { return std::isdigit(c); });
     if (after_list && number) return name.substr(0, end);
     after_list = part == "layers" || part == "blocks";
     begin = end + 1;
@@ -38,18 +40,26 @@ std::optional<std::string> block_of(std::string const& name) {
 
 void assign_units(std::vector<Parameter>& parameters, UnitPredicate const& is_unit,
                   std::function<bool(Parameter const&)> const& required) {
-  bool any = false;
+  bool any = false, asked = false;
+  std::set<std::string> used;
+  std::string last;
   for (auto& p : parameters) {
-    if (!p.unit.empty()) continue;
-    auto const unit = is_unit ? lowest_accepted(p.name, is_unit) : block_of(p.name);
-    any = any || unit;
-    if (!unit && required && required(p))
-      throw Error("parameter {}: no unit covers it; expected {}", p.name,
-                  is_unit ? "a module above it that the unit predicate accepts"
-                          : "layers.N or blocks.N in its name, or a unit predicate");
-    p.unit = unit.value_or(parent(p.name));
+    if (p.unit.empty()) {
+      auto const unit = is_unit ? lowest_accepted(p.name, is_unit) : block_of(p.name);
+      asked = true;
+      any = any || unit;
+      if (!unit && required && required(p))
+        throw Error("parameter {}: no unit covers it; expected {}", p.name,
+                    is_unit ? "a module above it that the unit predicate accepts"
+                            : "layers.N or blocks.N in its name, or a unit predicate");
+      p.unit = unit.value_or(parent(p.name));
+      // A module that was left before cannot be a unit again.
+      if (!unit && p.unit != last && used.contains(p.unit)) p.unit = p.name;
+    }
+    used.insert(p.unit);
+    last = p.unit;
   }
-  if (is_unit && !any && !parameters.empty())
+  if (is_unit && asked && !any)
     throw Error("the unit predicate accepts no module of the model; the first parameter is {}",
                 parameters.front().name);
 }

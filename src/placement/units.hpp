@@ -18,7 +18,8 @@ std::optional<std::string> block_of(std::string const& name);
 using UnitPredicate = std::function<bool(std::string const& module)>;
 
 /// Gives a unit to every parameter that has none: of the modules above it that `is_unit` accepts the lowest, or, without a
-/// predicate, its block. A parameter that neither covers has its parent module as its unit, unless `required` says that
+/// predicate, its block. A parameter that neither covers has its parent module as its unit (where
+/// that was left by another parameter before: a unit of its own), unless `required` says that
 /// it must be covered. Throws Error naming the parameter in that case, and where a predicate accepts no module at all.
 void assign_units(std::vector<Parameter>& parameters, UnitPredicate const& is_unit = {},
                   std::function<bool(Parameter const&)> const& required = {});

@@ -151,23 +151,24 @@ void Store::clear_gradients() {
 
 void Store::finish_gradients() {
   if (!accumulating_) return;
-  accumulating_ = false;
+  for (std::size_t unit = 0; unit < backwards_.size(); ++unit) {
+    auto const& u = layout_.units()[unit];
+    if (u.owned > 0 && backwards_[unit] > 0 && backwards_[unit] < options_.micro_batches)
+      throw Error("unit {}: {} backwards in a step of {} micro-batches", u.name, backwards_[unit],
+                  options_.micro_batches);
+  }
   settle();
   for (auto& reduced : unit_gradient_.reduced) wait_all(reduced.requests);
   for (std::size_t unit = 0; unit < backwards_.size(); ++unit) {
+    if (backwards_[unit] > 0) continue; // else it took no part in this step
     auto const& u = layout_.units()[unit];
-    if (backwards_[unit] == 0) { // took no part in this step
-      Kokkos::deep_copy(exec_, slice(gradients_, u.shards.offset, u.shards.size), 0.0f);
-      Kokkos::deep_copy(exec_, slice(gradients_, u.owned_gradients.offset, u.owned_gradients.size), 0.0f);
-    } else if (u.owned > 0 && backwards_[unit] < options_.micro_batches) {
-      throw Error("unit {}: {} backwards in a step of {} micro-batches", u.name, backwards_[unit],
-                  options_.micro_batches);
-    }
+    Kokkos::deep_copy(exec_, slice(gradients_, u.shards.offset, u.shards.size), 0.0f);
+    Kokkos::deep_copy(exec_, slice(gradients_, u.owned_gradients.offset, u.owned_gradients.size), 0.0f);
   }
-  if (mesh_.replicate().size() > 1 && layout_.sharded_size() > 0)
-    mesh_.replicate()
-        .all_reduce(exec_, slice(gradients_, 0, layout_.sharded_size()), Purpose::backward)
-        .wait();
+  auto const shards = slice(gradients_, 0, layout_.sharded_size());
+  if (mesh_.replicate().size() > 1 && shards.size() > 0)
+    mesh_.replicate().all_reduce(exec_, shards, Purpose::backward).wait();
+  accumulating_ = false;
 }
 
 Matrix<float> Store::gradient(std::size_t parameter) const {

@@ -34,6 +34,21 @@ std::vector<std::string> split(std::string const& text) {
   return lines;
 }
 
+/// What is wrong with the part of a split matrix here, or nothing.
+std::string wrong_part(Layout const& layout) {
+  auto const& place = layout.place();
+  for (auto const& p : layout.parameters()) {
+    if (!p.split) continue;
+    auto const part = shard_rows(p.split->extent, place.tensors, place.tensor).size();
+    auto const here = p.shape[std::size_t(p.split->dimension)];
+    if (here != part)
+      return fmt::format("parameter {}: rank {} of a tensor group of {} has {} {}, expected {} of {}", p.name,
+                         place.tensor, place.tensors, here, p.split->dimension == 0 ? "rows" : "columns",
+                         part, p.split->extent);
+  }
+  return "";
+}
+
 } // namespace
 
 void require_same_registration(Communicator const& world, Layout const& layout) {
@@ -44,9 +59,9 @@ void require_same_registration(Communicator const& world, Layout const& layout) 
   text.resize(length);
   MPI_Bcast(text.data(), int(length), MPI_CHAR, 0, world.mpi());
   auto const first = split(text);
-  std::string failure;
+  auto failure = wrong_part(layout);
   auto const [here, there] = std::ranges::mismatch(mine, first);
-  if (here != mine.end() || there != first.end())
+  if (failure.empty() && (here != mine.end() || there != first.end()))
     failure = fmt::format(
         "parameter number {}: rank {} registers {}, but rank 0 {}; all ranks must register the same "
         "parameters in the same order",

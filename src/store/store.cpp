@@ -15,7 +15,8 @@ Store::Sizes Store::make_sizes(Layout const& layout, StoreOptions const& options
   bool const gathers = layout.shards() > 1, replicas = layout.place().replicas > 1;
   bool const each_its_own = options.residency == Residency::z2;
   if (gathers) {
-    auto const slots = each_its_own ? layout.units().size() : std::size_t(options.prefetch) + 1;
+    auto const units = layout.units().size();
+    auto const slots = each_its_own ? units : std::min(units, std::size_t(options.prefetch) + 1);
     sizes.gathered.resize(slots);
     sizes.whole.resize(slots);
   }
@@ -26,7 +27,7 @@ Store::Sizes Store::make_sizes(Layout const& layout, StoreOptions const& options
     for (std::size_t s = 0; s < sizes.whole.size(); ++s) {
       if (each_its_own && s != u) continue;
       sizes.gathered[s] = std::max(sizes.gathered[s], gathered);
-      sizes.whole[s] = std::max(sizes.whole[s], unit.size);
+      sizes.whole[s] = std::max(sizes.whole[s], unit.size - unit.owned_weights.size);
     }
     sizes.gradient = std::max(sizes.gradient, unit.size);
     if (gathers) sizes.packed = std::max(sizes.packed, unit.owned + gathered);
@@ -51,6 +52,8 @@ Store::Store(Execution const& exec, Mesh const& mesh, Layout layout, StoreOption
   if (options.prefetch < 0) throw Error("parallel.prefetch = {}: expected 0 or more", options.prefetch);
   if (options.micro_batches < 1)
     throw Error("{} micro-batches a step, expected at least 1", options.micro_batches);
+  if (layout_.place() != mesh.place())
+    throw Error("the layout is that of another mesh, or of another rank of it");
   require_same_registration(mesh.world(), layout_);
   auto const sizes = make_sizes(layout_, options);
   slots_.resize(sizes.whole.size());
@@ -66,10 +69,13 @@ Store::Store(Execution const& exec, Mesh const& mesh, Layout layout, StoreOption
 }
 
 Store::~Store() {
-  finish_publication();                       // every rank has started it
-  if (std::uncaught_exceptions() > 0) return; // of the rest, other ranks may know nothing
-  weights_changed();
-  clear_gradients();
+  try {
+    finish_publication();                       // every rank has started it
+    if (std::uncaught_exceptions() > 0) return; // of the rest, other ranks may know nothing
+    weights_changed();
+    clear_gradients();
+  } catch (Error const&) { // the communication failed: there is nobody left to tell
+  }
 }
 
 std::int64_t Store::bytes(Layout const& layout, StoreOptions const& options) {
@@ -107,6 +113,7 @@ Matrix<float> Store::updated_gradient(std::size_t parameter) const {
 
 void Store::assign(std::size_t parameter, Matrix<float const> const& whole) {
   auto const& p = layout_.parameters()[parameter];
+  finish_publication();
   if (std::int64_t(whole.extent(0)) != p.rows() || std::int64_t(whole.extent(1)) != p.columns())
     throw Error("parameter {}: assigned from {} x {}, expected {} x {}", p.name, whole.extent(0),
                 whole.extent(1), p.rows(), p.columns());
@@ -147,6 +154,12 @@ Store::WeightSlot* Store::find(std::size_t unit) {
   return slot == slots_.end() ? nullptr : &*slot;
 }
 
+/// Where in a slot that lies which begins at `whole_offset` of the whole unit: matrices that are kept here have no place in it.
+std::int64_t Store::slot_offset(std::size_t unit, std::int64_t whole_offset) const {
+  auto const& own = layout_.units()[unit].own;
+  return whole_offset >= own.offset + own.size ? whole_offset - own.size : whole_offset;
+}
+
 /// A slot for `unit`; not that of a unit in [first, last].
 Store::WeightSlot& Store::take_slot(std::size_t unit, std::size_t first, std::size_t last) {
   if (options_.residency == Residency::z2) return slots_[unit];
@@ -175,7 +188,7 @@ Store::WeightSlot& Store::fetch(std::size_t unit, Purpose purpose, std::size_t f
     for (auto const& pack : u.packs) {
       auto const matrices = pack.shard == group.rank()
                                 ? slice(weights_, u.owned_weights.offset, u.owned_weights.size)
-                                : slice(slot->full, pack.whole.offset, pack.whole.size);
+                                : slice(slot->full, slot_offset(unit, pack.whole.offset), pack.whole.size);
       slot->requests.push_back(group.broadcast(exec_, matrices, pack.shard, purpose));
     }
   }
@@ -185,7 +198,8 @@ Store::WeightSlot& Store::fetch(std::size_t unit, Purpose purpose, std::size_t f
 
 void Store::rebuild(WeightSlot& slot) {
   for_each_piece(slot.unit, [&](std::int64_t gathered, std::int64_t full, std::int64_t size) {
-    Kokkos::deep_copy(exec_, slice(slot.full, full, size), slice(slot.gathered, gathered, size));
+    Kokkos::deep_copy(exec_, slice(slot.full, slot_offset(slot.unit, full), size),
+                      slice(slot.gathered, gathered, size));
   });
   slot.whole = true;
 }
@@ -222,8 +236,8 @@ Matrix<float const> Store::weight(std::size_t parameter) const {
   auto const slot = std::ranges::find(slots_, layout_.unit_of(parameter), &WeightSlot::unit);
   if (slot == slots_.end() || !slot->whole)
     throw Error("parameter {}: its unit {} is not materialised", p.name, p.unit);
-  return as_matrix<float const>(slice(slot->full, layout_.whole_offset(parameter), p.size()), p.rows(),
-                                p.columns());
+  auto const offset = slot_offset(slot->unit, layout_.whole_offset(parameter));
+  return as_matrix<float const>(slice(slot->full, offset, p.size()), p.rows(), p.columns());
 }
 
 void Store::publish() {

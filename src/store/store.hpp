@@ -56,7 +56,8 @@ public:
   Mesh const& mesh() const { return mesh_; }
   StoreOptions const& options() const { return options_; }
 
-  /// What this rank keeps, flat, as the layout says. After writing weights, call `weights_changed`.
+  /// What this rank keeps, flat, as the layout says. Before reading or writing weights after a step, call
+  /// `finish_publication`; after writing them, `weights_changed`.
   Vector<float> weights() const { return weights_; }
   Vector<float> gradients() const { return gradients_; }
   /// Of one parameter: the rows kept here (layout().weight_rows) x columns.
@@ -66,6 +67,7 @@ public:
   Matrix<float> updated_gradient(std::size_t parameter) const;
   /// Sets a parameter from the whole of it, rows x columns, which every rank has.
   void assign(std::size_t parameter, Matrix<float const> const& whole);
+  /// Drops all whole units. Collective, as what they wait for is.
   void weights_changed();
 
   void begin_forward(std::size_t unit) override;
@@ -78,7 +80,7 @@ public:
   /// Waits until the gradients of the backwards since the last call are where they are updated; a unit without one gets
   /// zeros. Throws Error where an owned matrix lacks a micro-batch. Collective; the optimizer's step calls it.
   void finish_gradients();
-  /// Forgets the gradients of a step that is given up.
+  /// Forgets the gradients of a step that all ranks give up. Collective.
   void clear_gradients();
 
   /// Sends the owners' matrices to the other replicas; each unit waits for its own when it is next made whole.
@@ -104,7 +106,7 @@ private:
     std::size_t unit = none;
     bool whole = false; // arrived and rebuilt
     std::uint64_t last_use = 0;
-    Vector<float> gathered, full;
+    Vector<float> gathered, full; // full: the whole unit without the matrices that are kept here
     std::vector<Request> requests;
   };
   /// Gradients that are summed over the replicas, as they came from the shard group.
@@ -125,6 +127,7 @@ private:
 
   static Sizes make_sizes(Layout const& layout, StoreOptions const& options);
   bool gathers() const { return layout_.shards() > 1; }
+  std::int64_t slot_offset(std::size_t unit, std::int64_t whole_offset) const;
   WeightSlot* find(std::size_t unit);
   WeightSlot& take_slot(std::size_t unit, std::size_t first, std::size_t last);
   WeightSlot& fetch(std::size_t unit, Purpose purpose, std::size_t first, std::size_t last);

@@ -45,6 +45,7 @@ Ledger::Totals of_store(Ledger const& ledger) {
   }
   add(Collective::reduce_scatter, Purpose::backward);
   add(Collective::reduce, Purpose::backward);
+  add(Collective::all_reduce, Purpose::backward);
   add(Collective::broadcast, Purpose::optimizer);
   return sum;
 }

@@ -14,7 +14,8 @@ using namespace prowl;
 
 namespace {
 
-Execution const exec;
+/// Not before Kokkos is initialised.
+Execution exec() { return Execution(); }
 
 // The shapes of the acceptance list, a second unit, and vectors for AdamW. With 2 to 4 ranks some shards are
 // empty.
@@ -82,11 +83,11 @@ struct TrainingRun {
   /// Sharded; or, with `replicas`, dedicated over so many.
   explicit TrainingRun(OptimizerOptions const& options, int replicas = 0, bool asynchronous = true)
       : mesh(world, std::max(1, replicas)),
-        store(exec, mesh,
+        store(exec(), mesh,
               replicas > 0 ? dedicated_layout(parameters(), options, mesh.place(), {.pack_below = 20})
                            : Layout(parameters(), mesh.place()),
               {.asynchronous = asynchronous}),
-        optimizer(exec, store, options) {
+        optimizer(exec(), store, options) {
     for (std::size_t i = 0; i < store.layout().parameters().size(); ++i)
       fill(store, i, store.layout().weight_rows(i).begin, store.kept_weights(i), weight_value);
     store.weights_changed();
@@ -281,7 +282,7 @@ TEST(Dedicated, steps_after_the_first_allocate_no_array) {
       for (std::size_t u = units; u-- > 0;) {
         run.store.begin_backward(u);
         for (auto i = run.store.layout().units()[u].first; i < run.store.layout().units()[u].last; ++i)
-          Kokkos::deep_copy(exec, run.store.gradient(i), float(i + 1));
+          Kokkos::deep_copy(exec(), run.store.gradient(i), float(i + 1));
         run.store.end_backward(u);
       }
       run.optimizer.step(1);

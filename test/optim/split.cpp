@@ -11,7 +11,8 @@ using namespace prowl;
 
 namespace {
 
-Execution const exec;
+/// Not before Kokkos is initialised.
+Execution exec() { return Execution(); }
 
 struct Whole {
   std::string name;
@@ -85,39 +86,47 @@ OptimizerOptions options(Direction direction, std::int64_t period) {
 TEST(Split, steps_equal_the_dense_float64_reference) {
   Communicator const world(MPI_COMM_WORLD);
   for (auto const& o :
-       {options(Direction::periodic, 1), options(Direction::periodic, 3), options(Direction::row_norm, 1)}) {
-    Mesh const mesh(world, 1, world.size());
-    auto const& tensor = mesh.tensor();
-    Store store(exec, mesh, dedicated_layout(parameters(tensor), o, mesh.place()));
-    Optimizer optimizer(exec, store, o);
-    std::vector<reference::Parameter> expected;
-    for (std::size_t p = 0; p < wholes.size(); ++p) {
-      fill(store.kept_weights(p), p, tensor, 77, 0.1);
-      expected.emplace_back(dense(p, 77, 0.1));
-    }
-    store.weights_changed();
-    int const steps = 4;
-    for (int t = 0; t < steps; ++t) {
-      double squares = 0;
-      for (std::size_t p = 0; p < wholes.size(); ++p) {
-        fill(store.updated_gradient(p), p, tensor, t, 1);
-        auto const g = dense(p, t, 1);
-        for (double x : g.a) squares += x * x;
-        expected[p].muon(g, optimizer.routes()[p].muon, t, 1);
+       {options(Direction::periodic, 1), options(Direction::periodic, 3), options(Direction::row_norm, 1)})
+    for (int tensors : {1, 2, 3, 4})
+      for (int replicas : {1, 2}) {
+        if (world.size() % (tensors * replicas) != 0) continue;
+        SCOPED_TRACE(testing::Message() << tensors << " tensor ranks, " << replicas << " replicas");
+        Mesh const mesh(world, replicas, tensors);
+        auto const& tensor = mesh.tensor();
+        Store store(exec(), mesh, dedicated_layout(parameters(tensor), o, mesh.place()));
+        Optimizer optimizer(exec(), store, o);
+        std::vector<reference::Parameter> expected;
+        for (std::size_t p = 0; p < wholes.size(); ++p) {
+          fill(store.kept_weights(p), p, tensor, 77, 0.1);
+          expected.emplace_back(dense(p, 77, 0.1));
+        }
+        store.weights_changed();
+        int const steps = 4;
+        for (int t = 0; t < steps; ++t) {
+          double squares = 0;
+          store.begin_backward(0);
+          for (std::size_t p = 0; p < wholes.size(); ++p) { // this rank's share of the sum
+            fill(store.gradient(p), p, tensor, t, double(tensors) / world.size());
+            auto const g = dense(p, t, 1);
+            for (double x : g.a) squares += x * x;
+            expected[p].muon(g, optimizer.routes()[p].muon, t, 1);
+          }
+          store.end_backward(0);
+          auto const report = optimizer.step(1);
+          EXPECT_NEAR(report.gradient_norm, std::sqrt(squares), 1e-5 * std::sqrt(squares));
+        }
+        store.begin_forward(0);
+        for (std::size_t p = 0; p < wholes.size(); ++p) {
+          auto const [row, column] = origin(wholes[p], tensor);
+          auto const host = Kokkos::create_mirror_view_and_copy(HostMemory(), store.weight(p));
+          for (std::size_t i = 0; i < host.extent(0); ++i)
+            for (std::size_t j = 0; j < host.extent(1); ++j)
+              ASSERT_NEAR(host(i, j), expected[p].w(row + std::int64_t(i), column + std::int64_t(j)),
+                          1.1e-3 * 0.02 * 3 * steps + 1e-6)
+                  << wholes[p].name;
+        }
+        store.end_forward(0);
       }
-      auto const report = optimizer.step(1);
-      EXPECT_NEAR(report.gradient_norm, std::sqrt(squares), 1e-5 * std::sqrt(squares));
-    }
-    for (std::size_t p = 0; p < wholes.size(); ++p) {
-      auto const [row, column] = origin(wholes[p], tensor);
-      auto const host = Kokkos::create_mirror_view_and_copy(HostMemory(), store.kept_weights(p));
-      for (std::size_t i = 0; i < host.extent(0); ++i)
-        for (std::size_t j = 0; j < host.extent(1); ++j)
-          ASSERT_NEAR(host(i, j), expected[p].w(row + std::int64_t(i), column + std::int64_t(j)),
-                      1.1e-3 * 0.02 * 3 * steps + 1e-6)
-              << wholes[p].name;
-    }
-  }
 }
 
 TEST(Split, a_refresh_sums_a_gram_matrix_and_gathers_only_what_is_cut_along_its_short_side) {
@@ -126,8 +135,8 @@ TEST(Split, a_refresh_sums_a_gram_matrix_and_gathers_only_what_is_cut_along_its_
   if (world.size() == 1) GTEST_SKIP() << "one rank has it all";
   Mesh const mesh(world, 1, world.size());
   auto const o = options(Direction::periodic, 1);
-  Store store(exec, mesh, dedicated_layout(parameters(mesh.tensor()), o, mesh.place()));
-  Optimizer optimizer(exec, store, o);
+  Store store(exec(), mesh, dedicated_layout(parameters(mesh.tensor()), o, mesh.place()));
+  Optimizer optimizer(exec(), store, o);
   for (std::size_t p = 0; p < wholes.size(); ++p) fill(store.updated_gradient(p), p, mesh.tensor(), 0, 1);
   ledger.clear();
   optimizer.step(1);
@@ -149,8 +158,8 @@ TEST(Split, impossible_splits_are_refused_by_name) {
   auto const message = [&](std::vector<Parameter> list, bool owned) -> std::string {
     try {
       auto const layout = owned ? dedicated_layout(list, {}, mesh.place()) : Layout(list, mesh.place());
-      Store store(exec, mesh, layout);
-      Optimizer const optimizer(exec, store, {});
+      Store store(exec(), mesh, layout);
+      Optimizer const optimizer(exec(), store, {});
     } catch (Error const& e) {
       return e.what();
     }

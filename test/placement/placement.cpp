@@ -202,6 +202,15 @@ TEST(Units, what_must_be_covered_and_is_not_is_named) {
     }
   };
   EXPECT_EQ(message({}, false), "embed|layers.0|given");
+  // What lies behind a block gets a unit of its own, where its module's is closed.
+  std::vector<Parameter> list = {
+      {"pos", {2}, ""}, {"blocks.0.w", {2, 2}, ""}, {"scale", {2}, ""}, {"shift", {2}, ""}};
+  assign_units(list);
+  EXPECT_EQ(list[0].unit + "|" + list[1].unit + "|" + list[2].unit + "|" + list[3].unit,
+            "|blocks.0|scale|shift");
+  EXPECT_EQ(Layout(list, {}).units().size(), 4u);
+  std::vector<Parameter> given = {{"w", {2, 2}, "unit"}};
+  EXPECT_NO_THROW(assign_units(given, [](auto const&) { return false; }));
   EXPECT_NE(message({}, true).find("parameter embed.weight"), std::string::npos);
   EXPECT_NE(message([](auto const&) { return false; }, false).find("accepts no module"), std::string::npos);
 }

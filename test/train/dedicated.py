@@ -6,7 +6,7 @@ import launch
 import numpy as np
 
 STEPS = 20
-MESHES = ((1, 1), (2, 1), (3, 1), (4, 1), (4, 2))  # ranks, replicas
+MESHES = ((1, 1), (2, 1), (3, 1), (4, 1), (4, 2), (2, 2))  # ranks, replicas
 
 
 class Dedicated(launch.Case):

@@ -40,8 +40,9 @@ class Memory(launch.Case):
         self.assert_predicted("small", 2)
         self.assert_predicted("replicas", 2, **self.MODEL, parallel__replicate=2)
         for residency in ("z3", "z2"):
-            self.assert_predicted(f"owned {residency}", 4, **self.MODEL, parallel__placement="dedicated",
-                                  parallel__residency=residency)
+            for replicas in (1, 2):
+                self.assert_predicted(f"owned {residency} {replicas}", 4, **self.MODEL, parallel__placement="dedicated",
+                                      parallel__residency=residency, parallel__replicate=replicas)
 
 
 if __name__ == "__main__":

@@ -26,18 +26,19 @@ std::int64_t host_batch_bytes(ModelConfig const& config, std::int64_t samples) {
 }
 
 /// Open MPI's non-blocking reduce-scatter works in two more arrays as long as the one that is sent, its all-reduce and its
-/// reduce in one; one unit is reduced at a time. What passes between ranks of a node goes through at most 512 fragments of
+/// reduce in one where a rank passes on what it gets from others; one unit is reduced at a time. What passes between ranks of a node goes through at most 512 fragments of
 /// 32 KiB a rank (its parameters btl_vader_free_list_max and btl_vader_max_send_size).
 std::int64_t transport_bytes(Layout const& layout) {
   constexpr std::int64_t all_fragments = std::int64_t{16} << 20;
   bool const gathers = layout.shards() > 1, replicas = layout.place().replicas > 1;
-  std::int64_t scattered = 0, reduced = 0, sent = replicas ? layout.sharded_size() : 0;
+  std::int64_t const reduced = replicas ? layout.sharded_size() : 0;
+  std::int64_t scattered = 0, sent = reduced;
   for (auto const& unit : layout.units()) {
     auto const packed = gathers ? unit.shards.size * layout.shards() : 0;
-    scattered = std::max(scattered, 2 * packed + unit.owned);
+    auto const combined = layout.shards() > 2 ? unit.owned : unit.owned_weights.size;
+    scattered = std::max(scattered, 2 * packed + combined);
     sent = std::max(sent, packed + unit.owned);
   }
-  reduced = replicas ? layout.sharded_size() : 0;
   auto const bytes = [](std::int64_t elements) { return elements * std::int64_t(sizeof(float)); };
   return bytes(std::max(scattered, reduced)) + std::min(all_fragments, bytes(sent));
 }

@@ -234,7 +234,7 @@ void Trainer::run() {
     std::optional<double> validation;
     if (due(position_.step, train.validate_every)) validation = validation_loss();
     auto const step = train_step(loader);
-    last_traffic_ = ledger_;
+    if (!step.report.skipped) last_traffic_ = ledger_;
     write_metrics(step, validation);
     ++position_.step;
     position_.skipped = optimizer_.skipped();
