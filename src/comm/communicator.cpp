@@ -5,6 +5,7 @@
 #include <prowl/core/trace.hpp>
 
 #include <limits>
+#include <mutex>
 
 namespace prowl {
 
@@ -63,7 +64,12 @@ Request start(Ledger* ledger, Call const& call, Start const& begin, std::functio
       fmt::format("{} {} {:.1f} KiB", name(call.purpose), name(call.kind), double(call.payload) / 1024);
   pending->begin = trace::now();
   pending->finish = std::move(finish);
-  detail::check_mpi(begin(&pending->request), name(call.kind));
+  int code = MPI_SUCCESS;
+  {
+    std::lock_guard const lock(detail::mpi_mutex());
+    code = begin(&pending->request);
+  }
+  detail::check_mpi(code, name(call.kind));
   if (ledger) ledger->record(call.kind, call.purpose, call.ranks, call.payload);
   detail::progress(pending);
   return Request(std::move(pending));
@@ -176,6 +182,7 @@ Request Communicator::reduce(Execution const& exec, Vector<T> const& sent, Vecto
 void Communicator::sum(std::span<double> values, Purpose purpose) const {
   if (ledger_)
     ledger_->record(Collective::all_reduce, purpose, size_, std::int64_t(values.size() * sizeof(double)));
+  std::lock_guard const lock(detail::mpi_mutex());
   detail::check_mpi(
       MPI_Allreduce(MPI_IN_PLACE, values.data(), count(values.size()), MPI_DOUBLE, MPI_SUM, *comm_),
       "all_reduce");
@@ -187,11 +194,15 @@ double Communicator::sum(double value, Purpose purpose) const {
 }
 
 double Communicator::max(double value) const {
+  std::lock_guard const lock(detail::mpi_mutex());
   detail::check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, *comm_), "all_reduce");
   return value;
 }
 
-void Communicator::barrier() const { detail::check_mpi(MPI_Barrier(*comm_), "barrier"); }
+void Communicator::barrier() const {
+  std::lock_guard const lock(detail::mpi_mutex());
+  detail::check_mpi(MPI_Barrier(*comm_), "barrier");
+}
 
 #define PROWL_INSTANTIATE_MOVE(T)                                                                            \
   template Request Communicator::all_gather<T>(Execution const&, Vector<T> const&, Vector<T> const&,         \

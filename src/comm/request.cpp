@@ -53,7 +53,7 @@ private:
       std::this_thread::sleep_for(std::chrono::microseconds(30));
       lock.lock();
       std::erase_if(pending_, [](auto const& p) {
-        std::lock_guard const guard(p->mutex);
+        std::lock_guard const guard(mpi_mutex());
         return p->done;
       });
     }
@@ -73,8 +73,13 @@ ProgressThread& progress_thread() {
 
 } // namespace
 
+std::mutex& mpi_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 bool PendingCollective::test() {
-  std::lock_guard const lock(mutex);
+  std::lock_guard const lock(mpi_mutex());
   if (done) return true;
   int flag = 0;
   error = MPI_Test(&request, &flag, MPI_STATUS_IGNORE);

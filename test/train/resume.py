@@ -6,8 +6,6 @@ import unittest
 
 import launch
 
-STEPS = 120  # of 6 ms or more: a signal after the third must come before the last
-
 
 class Resume(launch.Case):
     def lines(self, run):
@@ -42,14 +40,15 @@ class Resume(launch.Case):
     def test_signals_write_a_checkpoint_and_the_run_goes_on_bit_for_bit(self):
         for ranks, number, rank in ((2, signal.SIGTERM, 1), (2, signal.SIGUSR1, 0), (1, signal.SIGTERM, 0)):
             with self.subTest(ranks=ranks, signal=number):
-                options = {"run.steps": STEPS, "train.validate_every": 17, "train.accumulate": 2}
+                # The rate does not depend on the number of steps: the first start has more than it will come to.
+                options = {"train.validate_every": 7, "train.accumulate": 2, "optimizer.schedule": "constant"}
                 whole, cut = f"whole{ranks}-{number}", f"cut{ranks}-{number}"
-                self.train(whole, ranks, **options)
-                self.stop(cut, ranks, number, rank, 3, **options)
+                self.stop(cut, ranks, number, rank, 3, **options, **{"run.steps": 1000000})
                 stopped = self.checkpoints(cut)[-1]
-                self.assertLess(stopped.name, f"checkpoint-{STEPS:08}.h5")
-                result = self.train(cut, ranks, **options)
+                steps = {"run.steps": int(stopped.stem[-8:]) + 10}
+                result = self.train(cut, ranks, **options, **steps)
                 self.assertIn(f"from {stopped}", result.out)
+                self.train(whole, ranks, **options, **steps)
                 self.assertEqual(self.rows(whole), self.rows(cut))
                 self.assert_same_arrays(self.checkpoints(whole)[-1], self.checkpoints(cut)[-1])
 
