@@ -1,5 +1,5 @@
 // A network of your own, trained with dedicated ownership: each matrix is held and updated whole by one rank.
-// Run as mpirun -n 4 ./example (or srun), with any number of ranks. Prowl keeps weights, gradients and optimizer
+// Run as mpirun -n 4 build/example (or srun), with any number of ranks. Prowl keeps weights, gradients and optimizer
 // state, and moves them; the model says what its parameters are, brackets the work on each unit (here: a layer)
 // by begin_* and end_*, and computes with whole weights in between.
 #include <prowl/comm/mesh.hpp>
@@ -78,7 +78,8 @@ int train() {
     parameters.push_back({layer + ".weight", {widths[l + 1], widths[l]}, ""});
     parameters.push_back({layer + ".bias", {widths[l + 1]}, ""});
   }
-  OptimizerOptions options; // matrices of layers: Muon with K = 3, owned; biases: AdamW, sharded
+  OptimizerOptions
+      options; // matrices named layers.N or blocks.N: Muon with K = 3, owned; the rest: AdamW, sharded
   options.muon.rate = options.adamw.rate = 0.02;
   Store store(exec, mesh, dedicated_layout(parameters, options, mesh.place()),
               {.reduction = Reduction::mean});

@@ -18,8 +18,8 @@ class MatrixUpdate;
 ///
 /// Step t (from 0): momentum M <- mu M + (1 - mu) G; on refresh steps, t mod K = 0, D = NS5 of the whole
 /// momentum, gathered in buckets; on others D = gamma RowNorm on the shards; W <- (1 - eta lambda) W - eta
-/// s(W) D. All other parameters by AdamW. See options.hpp for the branches. Collective calls: construction
-/// and `step`.
+/// s(W) D. An owned matrix is whole where it is owned: no gather, and the options of gathers do not matter. All
+/// other parameters by AdamW. See options.hpp for the branches. Collective calls: construction and `step`.
 class Optimizer {
 public:
   Optimizer(Execution const& exec, Store& store, OptimizerOptions const& options);

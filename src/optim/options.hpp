@@ -49,14 +49,16 @@ struct MuonOptions {
   AdjustRate adjust_rate = AdjustRate::original;
 };
 
-/// Overrides for the parameters whose names match; the first matching group counts.
+/// Overrides for the parameters whose names match; the first matching group counts. `rate` and `decay` are those of the
+/// rule that the parameter ends with.
 struct ParameterGroup {
-  std::string pattern; ///< glob over the whole name: * any characters, ? one
-  std::optional<Rule> rule;
-  std::optional<double> rate, decay, momentum, gamma, beta1, beta2, epsilon;
-  std::optional<std::int64_t> period;
-  std::optional<bool> nesterov;
-  std::optional<AdjustRate> adjust_rate;
+  std::string pattern;           ///< glob over the whole name: * any characters, ? one
+  std::optional<Rule> rule = {}; ///< sharded_adamw excludes matrices from Muon
+  std::optional<double> rate = {}, decay = {}, momentum = {}, gamma = {}, beta1 = {}, beta2 = {},
+                        epsilon = {};
+  std::optional<std::int64_t> period = {};
+  std::optional<bool> nesterov = {};
+  std::optional<AdjustRate> adjust_rate = {};
 };
 
 struct OptimizerOptions {

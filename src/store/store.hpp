@@ -41,7 +41,7 @@ struct StoreOptions {
 /// over the shard group, in one call an owner, then over the replicas. At most `prefetch` + 1 units are whole at any time
 /// (z3). Where a shard group is one rank, weights are used where they lie.
 ///
-/// The arrays are allocated at construction.
+/// The arrays are allocated at construction; weights begin as zeros. Units and parameters are counted in registration order.
 class Store : public Parameters<float> {
 public:
   /// `layout` must be that of this rank of the mesh. Collective.
@@ -65,7 +65,7 @@ public:
   /// The rows updated here (layout().rows) x columns.
   Matrix<float> updated_weights(std::size_t parameter) const;
   Matrix<float> updated_gradient(std::size_t parameter) const;
-  /// Sets a parameter from the whole of it, rows x columns, which every rank has.
+  /// Sets a parameter from the whole of it, rows x columns, which every rank has. Collective; weights_changed included.
   void assign(std::size_t parameter, Matrix<float const> const& whole);
   /// Drops all whole units. Collective, as what they wait for is.
   void weights_changed();
