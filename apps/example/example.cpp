@@ -78,8 +78,7 @@ int train() {
     parameters.push_back({layer + ".weight", {widths[l + 1], widths[l]}, ""});
     parameters.push_back({layer + ".bias", {widths[l + 1]}, ""});
   }
-  OptimizerOptions
-      options; // matrices named layers.N or blocks.N: Muon with K = 3, owned; the rest: AdamW, sharded
+  OptimizerOptions options; // matrices named layers.N or blocks.N: Muon, owned; the rest: sharded AdamW
   options.muon.rate = options.adamw.rate = 0.02;
   Store store(exec, mesh, dedicated_layout(parameters, options, mesh.place()),
               {.reduction = Reduction::mean});
