@@ -137,6 +137,7 @@ class Dedicated(launch.Case):
         with launch.h5py.File(self.checkpoints("told")[-1]) as f:
             table = f["routing"][()].decode()
         self.assertEqual(table, (self.folder / "told" / "routing.txt").read_text())
+        self.assertIn(table, out)
         lines = {line.split()[0]: line for line in table.splitlines()}
         self.assertRegex(lines["blocks.0.img.attn.q.weight"], r"muon .* blocks\.0 .*shard [01] replica 0 .*K 3 gamma 0\.15")
         self.assertRegex(lines["img_in.bias"], "sharded_adamw .* embed .* sharded ")

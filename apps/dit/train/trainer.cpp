@@ -82,6 +82,7 @@ void Trainer::print_plan() {
                                             ownership_options(options_));
     say(fmt::format("dedicated owners over {} ranks: the work of the busiest is {:.3f} of the mean",
                     ownership.loads.size(), ownership.imbalance));
+    say(routing_table(layout, optimizer_.routes()));
   }
   if (world_.size() > 1) say(traffic_table(layout, store_.options()));
 }
