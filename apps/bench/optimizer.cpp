@@ -68,27 +68,21 @@ std::vector<SystemName> chosen_systems(std::string const& text) {
 std::vector<Method> make_methods(OptimizerBench const& bench, Execution const& exec, Store& store,
                                  Store& owned) {
   std::vector<Method> methods;
-  auto const add = [&](std::string name, OptimizerOptions const& options) {
-    methods.push_back({std::move(name), std::make_unique<Optimizer>(exec, store, options), {}, 0, 0, {}, {}});
+  auto const add = [&](std::string name, Store& on, OptimizerOptions const& options) {
+    methods.push_back({std::move(name), std::make_unique<Optimizer>(exec, on, options), {}, 0, 0, {}, {}});
   };
   auto adamw = base_options(bench), muon = base_options(bench);
   adamw.adamw_only = true;
   muon.muon.period = 1;
-  add("AdamW", adamw);
-  add("Muon", muon);
+  add("AdamW", store, adamw);
+  add("Muon", store, muon);
   for (auto const& [name, system] : chosen_systems(bench.systems)) {
     auto options = base_options(bench);
     options.system = system;
-    add(fmt::format("Periodic {}", name), options);
+    add(fmt::format("Periodic {}", name), store, options);
   }
-  methods.push_back({"Muon, dedicated", std::make_unique<Optimizer>(exec, owned, muon), {}, 0, 0, {}, {}});
-  methods.push_back({"Periodic, dedicated",
-                     std::make_unique<Optimizer>(exec, owned, base_options(bench)),
-                     {},
-                     0,
-                     0,
-                     {},
-                     {}});
+  add("Muon, dedicated", owned, muon);
+  add("Periodic, dedicated", owned, base_options(bench));
   return methods;
 }
 

@@ -24,10 +24,6 @@ KOKKOS_INLINE_FUNCTION float norm_factor(float gamma, double sum) {
   return float(gamma / (norm < row_norm_epsilon ? row_norm_epsilon : norm));
 }
 
-} // namespace
-
-namespace {
-
 /// The sum of the squares of a row, shared by a team.
 KOKKOS_INLINE_FUNCTION double row_sum(Team const& team, float const* row, std::int64_t columns) {
   auto const runs = (columns + detail::sum_run - 1) / detail::sum_run;

@@ -37,6 +37,17 @@ void read(ArrayFileReader const& file, Store const& store, std::vector<Parameter
   for (std::size_t i = 0; i < arrays.size(); ++i) Kokkos::deep_copy(arrays[i].values, hosts[i]);
 }
 
+/// Of every parameter the array of that kind.
+std::vector<ParameterArray> of_each(Store const& store, std::string const& kind,
+                                    Range (Layout::*rows)(std::size_t) const,
+                                    Matrix<float> (Store::*values)(std::size_t) const) {
+  auto const& layout = store.layout();
+  std::vector<ParameterArray> arrays;
+  for (std::size_t i = 0; i < layout.parameters().size(); ++i)
+    arrays.push_back({kind + "/" + layout.parameters()[i].name, i, (layout.*rows)(i), (store.*values)(i)});
+  return arrays;
+}
+
 } // namespace
 
 void initialise_weights(Execution const& exec, Store& store, std::int64_t seed) {
@@ -62,27 +73,15 @@ void initialise_weights(Execution const& exec, Store& store, std::int64_t seed) 
 }
 
 std::vector<ParameterArray> kept_weights(Store const& store) {
-  std::vector<ParameterArray> arrays;
-  for (std::size_t i = 0; i < store.layout().parameters().size(); ++i)
-    arrays.push_back({"weights/" + store.layout().parameters()[i].name, i, store.layout().weight_rows(i),
-                      store.kept_weights(i)});
-  return arrays;
+  return of_each(store, "weights", &Layout::weight_rows, &Store::kept_weights);
 }
 
 std::vector<ParameterArray> weights(Store const& store) {
-  std::vector<ParameterArray> arrays;
-  for (std::size_t i = 0; i < store.layout().parameters().size(); ++i)
-    arrays.push_back({"weights/" + store.layout().parameters()[i].name, i, store.layout().rows(i),
-                      store.updated_weights(i)});
-  return arrays;
+  return of_each(store, "weights", &Layout::rows, &Store::updated_weights);
 }
 
 std::vector<ParameterArray> gradients(Store const& store) {
-  std::vector<ParameterArray> arrays;
-  for (std::size_t i = 0; i < store.layout().parameters().size(); ++i)
-    arrays.push_back({"gradient/" + store.layout().parameters()[i].name, i, store.layout().rows(i),
-                      store.updated_gradient(i)});
-  return arrays;
+  return of_each(store, "gradient", &Layout::rows, &Store::updated_gradient);
 }
 
 std::vector<ParameterArray> state(Store const& store, Optimizer const& optimizer) {
