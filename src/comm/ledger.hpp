@@ -38,6 +38,8 @@ public:
   /// What another has counted, too.
   void add(Ledger const& other);
   void clear() { entries_.clear(); }
+  /// The same calls and payloads of every kind, purpose and group size.
+  bool operator==(Ledger const&) const = default;
 
 private:
   struct Key {
@@ -48,6 +50,7 @@ private:
   };
   struct Entry {
     std::int64_t calls = 0, payload = 0; // integers, so that sums are exact
+    bool operator==(Entry const&) const = default;
   };
   std::map<Key, Entry> entries_;
 };

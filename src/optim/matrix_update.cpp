@@ -7,6 +7,7 @@
 #include <prowl/kernels/newton_schulz.hpp>
 #include <prowl/kernels/reductions.hpp>
 #include <prowl/kernels/row_norm.hpp>
+#include <prowl/kernels/shards.hpp>
 #include <prowl/kernels/update.hpp>
 #include <prowl/optim/split_direction.hpp>
 
@@ -14,99 +15,27 @@
 
 namespace prowl {
 
-namespace {
-
-bool is_tall(Parameter const& p) { return p.whole_rows() > p.whole_columns(); }
-
-} // namespace
-
 MatrixUpdate::MatrixUpdate(Execution const& exec, Store& store, OptimizerOptions const& options,
                            std::vector<Route> const& routes)
-    : exec_(exec), store_(store), options_(options), routes_(routes), offsets_(routes.size(), 0),
-      groups_(make_groups(store.layout(), options, routes)) {
+    : exec_(exec), store_(store), options_(options), routes_(routes), plan_(store.layout(), options, routes),
+      offsets_(routes.size(), 0) {
   std::int64_t offset = 0;
-  for (std::size_t i = 0; i < routes.size(); ++i) {
-    if (routes[i].rule != Rule::muon) continue;
-    matrices_.push_back(i);
-    if (store.layout().owns(i)) owned_.push_back(i);
+  for (auto i : plan_.matrices()) {
     offsets_[i] = offset;
     offset += store.layout().size(i);
   }
-  allocate(make_sizes(store.layout(), options, routes, groups_));
+  allocate();
 }
 
-/// The sharded matrices by period, those that are never refreshed under 0, and the buckets of each.
-std::vector<MatrixUpdate::Group> MatrixUpdate::make_groups(Layout const& layout,
-                                                           OptimizerOptions const& options,
-                                                           std::vector<Route> const& routes) {
-  std::vector<Group> groups;
-  for (std::size_t i = 0; i < routes.size(); ++i) {
-    if (routes[i].rule != Rule::muon || layout.placement(i)) continue;
-    if (layout.parameters()[i].split)
-      throw Error(
-          "parameter {}: Muon updates a matrix that is split over a tensor group where it is owned; expected "
-          "dedicated placement",
-          layout.parameters()[i].name);
-    auto const period = routes[i].muon.direction == Direction::row_norm ? 0 : routes[i].muon.period;
-    auto group = std::ranges::find(groups, period, &Group::period);
-    if (group == groups.end()) group = groups.insert(groups.end(), {period, {}, {}});
-    group->matrices.push_back(i);
-  }
-  bool const one_each = options.system == System::naive || options.system == System::sharded_row_norm;
-  for (auto& group : groups)
-    group.buckets = fill_buckets(layout.parameters(), group.matrices, layout.shards(),
-                                 options.wire == Wire::bfloat16 ? sizeof(bfloat16) : sizeof(float),
-                                 one_each ? 1 : options.bucket_bytes);
-  return groups;
-}
-
-MatrixUpdate::Sizes MatrixUpdate::make_sizes(Layout const& layout, OptimizerOptions const& options,
-                                             std::vector<Route> const& routes,
-                                             std::vector<Group> const& groups) {
-  Sizes sizes;
-  std::size_t buckets = 0; // in a step that refreshes all
-  for (auto const& group : groups) {
-    bool const gathers = group.period > 0 || options.system == System::naive;
-    if (gathers)
-      for (auto const& bucket : group.buckets) {
-        sizes.part = std::max(sizes.part, bucket.part);
-        ++buckets;
-      }
-    for (auto i : group.matrices) {
-      auto const& p = layout.parameters()[i];
-      sizes.momenta += layout.size(i);
-      sizes.scratch = std::max(sizes.scratch, layout.size(i));
-      if (is_tall(p)) sizes.column_sums += p.columns();
-      if (!gathers) continue;
-      sizes.full = std::max(sizes.full, p.size());
-      sizes.workspace = std::max(sizes.workspace, newton_schulz_workspace(p.rows(), p.columns()));
-    }
-  }
-  for (std::size_t i = 0; i < routes.size(); ++i) {
-    if (routes[i].rule != Rule::muon || !layout.owns(i)) continue;
-    auto const& p = layout.parameters()[i];
-    sizes.momenta += p.size();
-    sizes.full = std::max(sizes.full, p.size());
-    if (is_tall(p)) sizes.column_sums = std::max(sizes.column_sums, p.columns());
-    if (p.split) {
-      sizes.workspace = std::max(sizes.workspace, split_workspace(p, layout.place().tensors));
-      continue;
-    }
-    if (routes[i].muon.direction != Direction::row_norm)
-      sizes.workspace = std::max(sizes.workspace, newton_schulz_workspace(p.rows(), p.columns()));
-  }
-  sizes.slots = int(std::min<std::size_t>(buckets, options.system == System::overlap ? 2 : 1));
-  return sizes;
-}
-
-void MatrixUpdate::allocate(Sizes const& sizes) {
+void MatrixUpdate::allocate() {
+  auto const& sizes = plan_.sizes();
   momenta_ = Vector<float>("momenta", sizes.momenta);
   scratch_ = uninitialised<Vector<float>>("direction", sizes.scratch);
   full_ = uninitialised<Vector<float>>("whole matrix", sizes.full);
   workspace_ = uninitialised<Vector<float>>("Newton-Schulz workspace", sizes.workspace);
   column_sums_ = uninitialised<Vector<float>>("column sums", sizes.column_sums);
   auto const gathered = sizes.part * store_.layout().shards();
-  for (int s = 0; s < sizes.slots; ++s) {
+  for (std::size_t s = 0; s < sizes.slots; ++s) {
     auto& slot = slots_[s];
     if (options_.wire == Wire::bfloat16) {
       slot.sent_bf16 = Vector<bfloat16>("sent bucket", sizes.part);
@@ -116,14 +45,6 @@ void MatrixUpdate::allocate(Sizes const& sizes) {
       slot.received = uninitialised<Vector<float>>("gathered bucket", gathered);
     }
   }
-}
-
-std::int64_t MatrixUpdate::bytes(Layout const& layout, OptimizerOptions const& options,
-                                 std::vector<Route> const& routes) {
-  auto const s = make_sizes(layout, options, routes, make_groups(layout, options, routes));
-  std::int64_t const element = options.wire == Wire::bfloat16 ? sizeof(bfloat16) : sizeof(float);
-  return (s.momenta + s.scratch + s.full + s.workspace + s.column_sums) * std::int64_t(sizeof(float)) +
-         s.slots * s.part * (layout.shards() + 1) * element;
 }
 
 std::int64_t MatrixUpdate::bytes() const {
@@ -143,26 +64,15 @@ Matrix<float> MatrixUpdate::momentum(std::size_t parameter) const {
                    layout.rows(parameter).size(), layout.parameters()[parameter].columns());
 }
 
-std::vector<Bucket> const& MatrixUpdate::buckets(std::int64_t period) const {
-  return std::ranges::find(groups_, period, &Group::period)->buckets;
-}
-
-bool MatrixUpdate::refreshes(std::size_t parameter, std::int64_t t) const {
-  auto const& o = routes_[parameter].muon;
-  return o.direction != Direction::row_norm && t % o.period == 0;
-}
-
 float MatrixUpdate::row_norm_scale(std::size_t parameter) const {
   auto const& o = routes_[parameter].muon;
   return o.direction == Direction::row_norm ? 1.0f : float(o.gamma);
 }
 
-void MatrixUpdate::update_momenta() {
-  trace::Span const span("momentum");
-  auto const& layout = store_.layout();
-  for (auto i : matrices_)
-    prowl::momentum(exec_, float(routes_[i].muon.momentum), as_vector(store_.updated_gradient(i)),
-                    slice(momenta_, offsets_[i], layout.size(i)));
+void MatrixUpdate::update_momentum(std::size_t parameter) const {
+  prowl::momentum(exec_, float(routes_[parameter].muon.momentum),
+                  as_vector(store_.updated_gradient(parameter)),
+                  slice(momenta_, offsets_[parameter], store_.layout().size(parameter)));
 }
 
 void MatrixUpdate::fed(std::size_t parameter, Vector<float> const& to) const {
@@ -194,8 +104,7 @@ void MatrixUpdate::apply(std::size_t parameter, Vector<float> const& direction, 
                  as_vector(store_.updated_weights(parameter)));
 }
 
-void MatrixUpdate::launch(Bucket const& bucket, Slot& slot) {
-  trace::Span const span("launch bucket");
+void MatrixUpdate::gather(Bucket const& bucket, Slot& slot) {
   auto const& layout = store_.layout();
   auto const gathered = bucket.part * layout.shards();
   for (auto const& entry : bucket.entries) {
@@ -214,50 +123,27 @@ void MatrixUpdate::launch(Bucket const& bucket, Slot& slot) {
                                         slice(slot.received, 0, gathered), Purpose::optimizer);
 }
 
-/// The whole matrix of an entry, from the parts of all ranks.
-void MatrixUpdate::rebuild(Bucket const& bucket, Bucket::Entry const& entry, Slot const& slot) const {
+/// The whole matrix, from the parts of all ranks.
+void MatrixUpdate::rebuild(MatrixOperation const& operation) const {
   auto const& layout = store_.layout();
-  auto const& p = layout.parameters()[entry.parameter];
-  for (int rank = 0; rank < layout.shards(); ++rank) {
-    auto const rows = shard_rows(p.rows(), layout.shards(), rank);
-    if (rows.size() == 0) break;
-    auto const from = rank * bucket.part + entry.offset, size = rows.size() * p.columns();
-    auto const to = slice(full_, rows.begin * p.columns(), size);
-    if (options_.wire == Wire::bfloat16)
-      to_float(exec_, slice(slot.received_bf16, from, size), to);
-    else
-      Kokkos::deep_copy(exec_, to, slice(slot.received, from, size));
-  }
-}
-
-/// With overlap one bucket ahead: wait for bucket l, launch l + 1, then compute on l.
-void MatrixUpdate::gather_and_update(std::vector<Bucket const*> const& buckets, std::int64_t t,
-                                     double rate_factor) {
-  bool const ahead = options_.system == System::overlap;
-  for (std::size_t l = 0; l < buckets.size(); ++l) {
-    auto& slot = slots_[ahead ? l % 2 : 0];
-    if (!slot.request.pending()) launch(*buckets[l], slot);
-    {
-      trace::Span const span("wait for bucket");
-      slot.request.wait();
-    }
-    if (ahead && l + 1 < buckets.size()) launch(*buckets[l + 1], slots_[(l + 1) % 2]);
-    for (auto const& entry : buckets[l]->entries) {
-      rebuild(*buckets[l], entry, slot);
-      update_from_whole(entry.parameter, t, rate_factor);
-    }
-  }
+  auto const& p = layout.parameters()[operation.parameter];
+  auto const& slot = slots_[operation.slot];
+  ShardedRows const rows{p.rows(), p.columns(), layout.shards(), operation.bucket->part, operation.offset};
+  if (options_.wire == Wire::bfloat16)
+    join_shards(exec_, rows, slot.received_bf16, slice(full_, 0, p.size()));
+  else
+    join_shards(exec_, rows, slot.received, slice(full_, 0, p.size()));
 }
 
 /// With the whole matrix that its direction comes from in the scratch array for whole matrices, updates the rows held here.
-void MatrixUpdate::update_from_whole(std::size_t parameter, std::int64_t t, double rate_factor) {
+void MatrixUpdate::update_from_whole(std::size_t parameter, bool refreshes, double rate_factor) const {
   auto const& layout = store_.layout();
   auto const& p = layout.parameters()[parameter];
   auto const whole = slice(full_, 0, p.size());
   auto const x = as_matrix(whole, p.rows(), p.columns());
   auto const mine = slice(whole, layout.rows(parameter).begin * p.columns(), layout.size(parameter));
   auto const& group = store_.mesh().tensor();
-  if (refreshes(parameter, t)) {
+  if (refreshes) {
     trace::Span const span("NS5");
     if (p.split)
       split_newton_schulz(exec_, group, p, x, workspace_);
@@ -278,68 +164,76 @@ void MatrixUpdate::update_from_whole(std::size_t parameter, std::int64_t t, doub
   apply(parameter, mine, rate_factor);
 }
 
-/// Starts the sum of the tall matrices' column norms over the ranks.
-void MatrixUpdate::begin_row_norm(std::vector<std::size_t> const& parameters) {
-  trace::Span const span("column sums");
+void MatrixUpdate::sum_columns(MatrixOperation const& operation) const {
   auto const& layout = store_.layout();
-  std::int64_t offset = 0;
-  for (auto i : parameters) {
-    auto const& p = layout.parameters()[i];
-    if (!is_tall(p)) continue;
-    column_sum_squares(exec_, as_matrix(fed(i), layout.rows(i).size(), p.columns()),
-                       slice(column_sums_, offset, p.columns()));
-    offset += p.columns();
-  }
-  if (offset > 0)
-    column_request_ =
-        store_.mesh().shard().all_reduce(exec_, slice(column_sums_, 0, offset), Purpose::optimizer);
+  auto const i = operation.parameter;
+  auto const columns = layout.parameters()[i].columns();
+  column_sum_squares(exec_, as_matrix(fed(i), layout.rows(i).size(), columns),
+                     slice(column_sums_, operation.offset, columns));
 }
 
-/// Finishes the other matrices first, then, with the sums, the tall ones.
-void MatrixUpdate::finish_row_norm(std::vector<std::size_t> const& parameters, double rate_factor) {
+/// RowNorm of the rows held here, and their update.
+void MatrixUpdate::normalise(MatrixOperation const& operation, double rate_factor) const {
   auto const& layout = store_.layout();
-  std::int64_t offset = 0;
-  for (bool const tall : {false, true}) {
-    if (tall) {
-      trace::Span const span("wait for column sums");
-      column_request_.wait();
-    }
-    trace::Span const span("RowNorm");
-    for (auto i : parameters) {
-      auto const& p = layout.parameters()[i];
-      if (is_tall(p) != tall) continue;
-      auto const d = slice(scratch_, 0, layout.size(i));
-      auto const x = as_matrix(d, layout.rows(i).size(), p.columns());
-      fed(i, d);
-      if (tall)
-        column_norm_finish(exec_, row_norm_scale(i), slice(column_sums_, offset, p.columns()), x);
-      else
-        row_norm(exec_, row_norm_scale(i), x);
-      if (tall) offset += p.columns();
-      apply(i, d, rate_factor);
-    }
+  auto const i = operation.parameter;
+  auto const columns = layout.parameters()[i].columns();
+  auto const d = slice(scratch_, 0, layout.size(i));
+  auto const x = as_matrix(d, layout.rows(i).size(), columns);
+  fed(i, d);
+  if (operation.kind == MatrixOperation::Kind::normalise_columns)
+    column_norm_finish(exec_, row_norm_scale(i), slice(column_sums_, operation.offset, columns), x);
+  else
+    row_norm(exec_, row_norm_scale(i), x);
+  apply(i, d, rate_factor);
+}
+
+void MatrixUpdate::carry_out(MatrixOperation const& operation, double rate_factor) {
+  using Kind = MatrixOperation::Kind;
+  auto const i = operation.parameter;
+  switch (operation.kind) {
+  case Kind::momentum:
+    update_momentum(i);
+    break;
+  case Kind::sum_columns:
+    sum_columns(operation);
+    break;
+  case Kind::reduce_columns:
+    column_request_ = store_.mesh().shard().all_reduce(exec_, slice(column_sums_, 0, operation.elements),
+                                                       Purpose::optimizer);
+    break;
+  case Kind::gather:
+    gather(*operation.bucket, slots_[operation.slot]);
+    break;
+  case Kind::normalise_rows:
+  case Kind::normalise_columns:
+    normalise(operation, rate_factor);
+    break;
+  case Kind::await_columns:
+    column_request_.wait();
+    break;
+  case Kind::await_gather:
+    slots_[operation.slot].request.wait();
+    break;
+  case Kind::update_gathered:
+    rebuild(operation);
+    update_from_whole(i, operation.refreshes, rate_factor);
+    break;
+  case Kind::update_owned:
+    fed(i, slice(full_, 0, store_.layout().size(i)));
+    update_from_whole(i, operation.refreshes, rate_factor);
+    break;
+  case Kind::meanwhile:
+    break;
   }
 }
 
 void MatrixUpdate::step(std::int64_t t, double rate_factor, std::function<void()> const& meanwhile) {
-  update_momenta();
-  std::vector<Bucket const*> buckets;
-  std::vector<std::size_t> local;
-  for (auto const& group : groups_) {
-    bool const gather = options_.system == System::naive || (group.period > 0 && t % group.period == 0);
-    if (gather)
-      for (auto const& bucket : group.buckets) buckets.push_back(&bucket);
+  for (auto const& operation : plan_.step(t)) {
+    trace::Span const span(name(operation.kind));
+    if (operation.kind == MatrixOperation::Kind::meanwhile)
+      meanwhile();
     else
-      local.insert(local.end(), group.matrices.begin(), group.matrices.end());
-  }
-  begin_row_norm(local);
-  if (!buckets.empty() && options_.system == System::overlap) launch(*buckets[0], slots_[0]);
-  meanwhile();
-  finish_row_norm(local, rate_factor);
-  gather_and_update(buckets, t, rate_factor);
-  for (auto i : owned_) { // whole here: no collective
-    fed(i, slice(full_, 0, store_.layout().size(i)));
-    update_from_whole(i, t, rate_factor);
+      carry_out(operation, rate_factor);
   }
 }
 

@@ -10,6 +10,24 @@
 
 namespace prowl {
 
+OptimizerMemory optimizer_memory(Layout const& layout, OptimizerOptions const& options) {
+  auto const routes = route(layout.parameters(), options);
+  MatrixPlan const plan(layout, options, routes);
+  OptimizerMemory memory{plan.momentum_bytes(), 0, plan.bucket_bytes(), plan.workspace_bytes()};
+  for (std::size_t i = 0; i < routes.size(); ++i)
+    if (routes[i].rule != Rule::muon) memory.moments += 2 * layout.size(i) * std::int64_t(sizeof(float));
+  return memory;
+}
+
+Ledger optimizer_traffic(Layout const& layout, OptimizerOptions const& options, std::int64_t t) {
+  auto const routes = route(layout.parameters(), options);
+  auto ledger = MatrixPlan(layout, options, routes).traffic(t);
+  auto const& place = layout.place();
+  ledger.record(Collective::all_reduce, Purpose::other, place.shards * place.replicas * place.tensors,
+                std::int64_t(routes.size() * sizeof(double)));
+  return ledger;
+}
+
 Optimizer::Optimizer(Execution const& exec, Store& store, OptimizerOptions const& options)
     : exec_(exec), store_(store), options_(options), routes_(route(store.layout().parameters(), options)),
       state_offsets_(routes_.size(), 0),
@@ -112,14 +130,6 @@ std::vector<Optimizer::StateArray> Optimizer::state() const {
     arrays.push_back({"exp_avg_sq", i, moment(exp_avg_sq_)});
   }
   return arrays;
-}
-
-std::int64_t Optimizer::bytes(Layout const& layout, OptimizerOptions const& options) {
-  auto const routes = route(layout.parameters(), options);
-  std::int64_t moments = 0;
-  for (std::size_t i = 0; i < routes.size(); ++i)
-    if (routes[i].rule != Rule::muon) moments += 2 * layout.size(i);
-  return moments * std::int64_t(sizeof(float)) + MatrixUpdate::bytes(layout, options, routes);
 }
 
 std::int64_t Optimizer::bytes() const {

@@ -14,6 +14,21 @@ namespace prowl {
 
 class MatrixUpdate;
 
+/// Bytes that an optimizer holds on one rank.
+struct OptimizerMemory {
+  std::int64_t momenta = 0;   ///< of Muon
+  std::int64_t moments = 0;   ///< of AdamW, both
+  std::int64_t buckets = 0;   ///< sent and gathered momenta
+  std::int64_t workspace = 0; ///< whole matrices and Newton-Schulz
+  std::int64_t total() const { return momenta + moments + buckets + workspace; }
+};
+/// From descriptions alone.
+OptimizerMemory optimizer_memory(Layout const& layout, OptimizerOptions const& options);
+
+/// The collectives of step t on the layout's rank, without those of the store: gathers and sums of the matrices, and the norm of
+/// the gradient over all ranks.
+Ledger optimizer_traffic(Layout const& layout, OptimizerOptions const& options, std::int64_t t);
+
 /// Holds the optimizer's state for the parameters of a store and updates their weights from their gradients.
 ///
 /// Step t (from 0): momentum M <- mu M + (1 - mu) G; on refresh steps, t mod K = 0, D = NS5 of the whole
@@ -52,8 +67,6 @@ public:
 
   /// Bytes of all arrays held here.
   std::int64_t bytes() const;
-  /// The same from the description alone.
-  static std::int64_t bytes(Layout const& layout, OptimizerOptions const& options);
 
 private:
   Report check_gradients();

@@ -22,6 +22,9 @@ Sides sides(Parameter const& p) {
   return {p.split->dimension, p.split->extent, rows ? p.columns() : p.rows()};
 }
 
+/// Whether each rank has a part of every row of the oriented matrix.
+bool sums_are_partial(Parameter const& p) { return is_tall(p) == (p.split->dimension == 0); }
+
 std::int64_t gathered_part(Sides const& s, int ranks) { return padded_rows(s.cut, ranks) * s.other; }
 
 /// The whole matrix from the gathered parts; where it lies.
@@ -71,6 +74,14 @@ std::int64_t split_workspace(Parameter const& p, int ranks) {
                             newton_schulz_workspace(p.whole_rows(), p.whole_columns()));
 }
 
+std::vector<SplitCollective> split_collectives(Parameter const& p, int ranks, bool refreshes) {
+  auto const s = sides(p);
+  if (refreshes && s.by_gram()) return {{Collective::all_reduce, s.other * s.other}};
+  if (refreshes) return {{Collective::all_gather, gathered_part(s, ranks) * ranks}};
+  if (sums_are_partial(p)) return {{Collective::all_reduce, is_tall(p) ? p.columns() : p.rows()}};
+  return {};
+}
+
 void split_newton_schulz(Execution const& exec, Communicator const& group, Parameter const& p,
                          Matrix<float> const& part, Vector<float> const& workspace) {
   auto const s = sides(p);
@@ -89,10 +100,10 @@ void split_newton_schulz(Execution const& exec, Communicator const& group, Param
 
 void split_row_norm(Execution const& exec, Communicator const& group, Parameter const& p, float gamma,
                     Matrix<float> const& part, Vector<float> const& workspace) {
-  bool const tall = p.whole_rows() > p.whole_columns(), across = tall == (p.split->dimension == 0);
+  bool const tall = is_tall(p);
   auto const sums = slice(workspace, 0, tall ? p.columns() : p.rows());
   tall ? column_sum_squares(exec, part, sums) : row_sum_squares(exec, part, sums);
-  if (across) group.all_reduce(exec, sums, Purpose::optimizer).wait();
+  if (sums_are_partial(p)) group.all_reduce(exec, sums, Purpose::optimizer).wait();
   tall ? column_norm_finish(exec, gamma, sums, part) : row_norm_finish(exec, gamma, sums, part);
 }
 

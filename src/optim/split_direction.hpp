@@ -7,10 +7,20 @@
 #include <prowl/comm/communicator.hpp>
 #include <prowl/placement/parameter.hpp>
 
+#include <vector>
+
 namespace prowl {
 
 /// Elements of workspace for both, in a group of `ranks`.
 std::int64_t split_workspace(Parameter const& parameter, int ranks);
+
+/// A collective over the group, with the elements of its gathered or reduced array.
+struct SplitCollective {
+  Collective kind;
+  std::int64_t elements;
+};
+/// Those of an NS5 (`refreshes`), or of a RowNorm, in a group of `ranks`.
+std::vector<SplitCollective> split_collectives(Parameter const& parameter, int ranks, bool refreshes);
 
 /// part <- this rank's part of NS5 of the whole. Collective over the group.
 void split_newton_schulz(Execution const& exec, Communicator const& group, Parameter const& parameter,

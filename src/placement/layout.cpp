@@ -55,7 +55,7 @@ void Layout::add_units() {
         throw Error("parameter {}: its unit '{}' was left by another parameter; register a unit's parameters "
                     "together",
                     p.name, p.unit);
-      units_.push_back({p.unit, i, i, {}, 0, 0, {}, {}, {}, {}});
+      units_.push_back({p.unit, i, i, {}, 0, 0, {}, {}, {}, {}, 0});
     }
     units_.back().last = i + 1;
     unit_of_.push_back(units_.size() - 1);
@@ -78,27 +78,33 @@ void Layout::place_shards() {
 void Layout::place_owned(Unit& unit) {
   unit.owned_weights.offset = weights_size_;
   unit.owned_gradients.offset = gradients_size_;
-  for (int shard = 0; shard < place_.shards; ++shard) {
-    Pack pack{shard, {unit.size, 0}, {}};
-    for (int replica = 0; replica < place_.replicas; ++replica) {
-      auto& part = pack.replica.emplace_back(Block{pack.whole.size, 0});
-      for (auto i = unit.first; i < unit.last; ++i) {
-        if (placements_[i] != Owner{shard, replica}) continue;
-        auto const size = parameters_[i].size();
-        whole_offsets_[i] = unit.size;
-        if (shard == place_.shard) weight_offsets_[i] = unit.owned_weights.offset + pack.whole.size;
-        if (owns(i)) gradient_offsets_[i] = unit.owned_gradients.offset + part.size;
-        part.size += size;
-        pack.whole.size += size;
-        unit.size += size;
-      }
-    }
-    if (shard == place_.shard) {
-      unit.own = pack.whole;
-      unit.owned_weights.size = pack.whole.size;
-      unit.owned_gradients.size = pack.replica[std::size_t(place_.replica)].size;
-    }
-    if (pack.whole.size > 0) unit.packs.push_back(std::move(pack));
+  std::vector<std::size_t> owned; // by owner
+  for (auto i = unit.first; i < unit.last; ++i)
+    if (placements_[i]) owned.push_back(i);
+  std::ranges::stable_sort(owned, {}, [&](auto i) {
+    return std::pair(placements_[i]->shard, placements_[i]->replica);
+  });
+  for (auto i : owned) {
+    auto const [shard, replica] = *placements_[i];
+    auto const size = parameters_[i].size();
+    if (unit.packs.empty() || unit.packs.back().shard != shard)
+      unit.packs.push_back({shard, {unit.size, 0}, std::vector<Block>(std::size_t(place_.replicas))});
+    auto& pack = unit.packs.back();
+    whole_offsets_[i] = unit.size;
+    if (shard == place_.shard) weight_offsets_[i] = unit.owned_weights.offset + pack.whole.size;
+    auto& part = pack.replica[std::size_t(replica)];
+    if (part.size == 0) part.offset = pack.whole.size;
+    if (owns(i)) gradient_offsets_[i] = unit.owned_gradients.offset + part.size;
+    part.size += size;
+    pack.whole.size += size;
+    unit.size += size;
+  }
+  auto const mine = std::ranges::find(unit.packs, place_.shard, &Pack::shard);
+  if (mine != unit.packs.end()) {
+    unit.own_index = std::size_t(mine - unit.packs.begin());
+    unit.own = mine->whole;
+    unit.owned_weights.size = mine->whole.size;
+    unit.owned_gradients.size = mine->replica[std::size_t(place_.replica)].size;
   }
   weights_size_ += unit.owned_weights.size;
   gradients_size_ += unit.owned_gradients.size;

@@ -57,6 +57,10 @@ public:
     std::vector<Pack> packs; ///< those that are not empty, by shard index
     Block owned_weights;     ///< in the flat weights: the pack of this rank's shard index
     Block owned_gradients;   ///< in the flat gradients: the part of it that this rank owns
+
+    /// That of this rank's shard index, or null where it is empty.
+    Pack const* own_pack() const { return own.size > 0 ? &packs[own_index] : nullptr; }
+    std::size_t own_index; ///< of it in `packs`
   };
 
   std::vector<Parameter> const& parameters() const { return parameters_; }

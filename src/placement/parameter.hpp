@@ -30,4 +30,7 @@ struct Parameter {
   std::int64_t whole_columns() const { return split && split->dimension == 1 ? split->extent : columns(); }
 };
 
+/// Of the whole matrix: then the rows of the oriented matrix are its columns.
+inline bool is_tall(Parameter const& p) { return p.whole_rows() > p.whole_columns(); }
+
 } // namespace prowl

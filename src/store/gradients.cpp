@@ -13,7 +13,7 @@ namespace prowl {
 void Store::begin_backward(std::size_t unit) {
   if (!accumulating_) clear_gradients();
   accumulating_ = true;
-  materialise(unit, Purpose::backward);
+  materialise(unit, Pass::backward);
   unit_gradient_.unit = unit;
 }
 
@@ -30,7 +30,7 @@ void Store::end_backward(std::size_t unit) {
     scale(exec_, 1.0f / float(mesh_.shard().size() * mesh_.replicate().size() * options_.micro_batches),
           slice(g.full, 0, u.size));
   if (u.owned > 0) defer(unit, last);
-  if (auto* slot = find(unit); slot && options_.residency == Residency::z3) release(*slot);
+  if (options_.residency == Residency::z3) drop(unit);
   settle(); // has had the time of this unit's backward: one unit's reductions at a time are enough
   g.reducing = unit;
   g.owned = u.owned > 0 && last;
@@ -68,10 +68,10 @@ void Store::reduce(std::size_t unit) {
   auto const& reduced = g.reduced[g.turn].values;
   if (u.shards.size > 0) {
     auto const packed = slice(g.packed, u.owned, u.shards.size * group.size());
-    Kokkos::deep_copy(exec_, packed, 0.0f);
-    for_each_piece(unit, [&](std::int64_t to, std::int64_t from, std::int64_t size) {
-      Kokkos::deep_copy(exec_, slice(packed, to, size), slice(g.full, from, size));
-    });
+    for (auto i = u.first; i < u.last; ++i)
+      if (!layout_.placement(i))
+        split_shards(exec_, sharded_rows(i),
+                     slice(g.full, layout_.whole_offset(i), layout_.parameters()[i].size()), packed);
     g.requests.push_back(
         group.reduce_scatter(exec_, packed, slice(reduced, 0, u.shards.size), Purpose::backward));
   }
@@ -112,8 +112,8 @@ void Store::hand_over(std::size_t unit, Vector<float> const& values) {
     Kokkos::deep_copy(exec_, mine, values);
     return;
   }
-  auto const pack = std::ranges::find(u.packs, layout_.place().shard, &Layout::Pack::shard);
-  if (pack == u.packs.end()) return;
+  auto const* const pack = u.own_pack();
+  if (!pack) return;
   auto& reduced = g.reduced[g.turn];
   if (!gathers()) {
     wait_all(reduced.requests);

@@ -10,16 +10,16 @@
 
 namespace prowl {
 
-Store::Sizes Store::make_sizes(Layout const& layout, StoreOptions const& options) {
-  Sizes sizes;
+StoreSizes store_sizes(Layout const& layout, StoreOptions const& options) {
+  StoreSizes sizes;
+  sizes.weights = layout.weights_size();
+  sizes.gradients = layout.gradients_size();
   bool const gathers = layout.shards() > 1, replicas = layout.place().replicas > 1;
   bool const each_its_own = options.residency == Residency::z2;
-  if (gathers) {
-    auto const units = layout.units().size();
-    auto const slots = each_its_own ? units : std::min(units, std::size_t(options.prefetch) + 1);
-    sizes.gathered.resize(slots);
-    sizes.whole.resize(slots);
-  }
+  auto const slots =
+      UnitSlots(layout.units().size(), options.prefetch, options.residency, gathers).size();
+  sizes.gathered.resize(slots);
+  sizes.whole.resize(slots);
   std::int64_t owned = 0;
   for (std::size_t u = 0; u < layout.units().size(); ++u) {
     auto const& unit = layout.units()[u];
@@ -47,6 +47,7 @@ Store::Store(Execution const& exec, Mesh const& mesh, std::vector<Parameter> par
 Store::Store(Execution const& exec, Mesh const& mesh, Layout layout, StoreOptions const& options)
     : exec_(exec), mesh_(mesh), layout_(std::move(layout)), options_(options),
       weights_("weights", layout_.weights_size()), gradients_("gradients", layout_.gradients_size()),
+      units_(layout_.units().size(), options.prefetch, options.residency, layout_.shards() > 1),
       started_(layout_.units().size(), false), backwards_(layout_.units().size(), 0),
       publications_(layout_.units().size()) {
   if (options.prefetch < 0) throw Error("parallel.prefetch = {}: expected 0 or more", options.prefetch);
@@ -55,7 +56,7 @@ Store::Store(Execution const& exec, Mesh const& mesh, Layout layout, StoreOption
   if (layout_.place() != mesh.place())
     throw Error("the layout is that of another mesh, or of another rank of it");
   require_same_registration(mesh.world(), layout_);
-  auto const sizes = make_sizes(layout_, options);
+  auto const sizes = store_sizes(layout_, options);
   slots_.resize(sizes.whole.size());
   for (std::size_t s = 0; s < slots_.size(); ++s) {
     slots_[s].gathered = uninitialised<Vector<float>>("gathered", sizes.gathered[s]);
@@ -78,13 +79,14 @@ Store::~Store() {
   }
 }
 
-std::int64_t Store::bytes(Layout const& layout, StoreOptions const& options) {
-  auto const s = make_sizes(layout, options);
-  std::int64_t const elements = layout.weights_size() + layout.gradients_size() +
-                                std::reduce(s.gathered.begin(), s.gathered.end()) +
-                                std::reduce(s.whole.begin(), s.whole.end()) + s.gradient + s.packed +
-                                s.reductions * s.reduced + s.deferred;
-  return elements * std::int64_t(sizeof(float));
+std::int64_t StoreSizes::transient_bytes() const {
+  return (std::reduce(gathered.begin(), gathered.end()) + std::reduce(whole.begin(), whole.end()) + gradient +
+          packed + reductions * reduced + deferred) *
+         std::int64_t(sizeof(float));
+}
+
+std::int64_t StoreSizes::bytes() const {
+  return (weights + gradients) * std::int64_t(sizeof(float)) + transient_bytes();
 }
 
 std::int64_t Store::bytes() const {
@@ -124,34 +126,21 @@ void Store::assign(std::size_t parameter, Matrix<float const> const& whole) {
   weights_changed();
 }
 
-void Store::release(WeightSlot& slot) {
-  wait_all(slot.requests);
-  slot.unit = none;
-  slot.whole = false;
+void Store::release(std::size_t slot) {
+  wait_all(slots_[slot].requests);
+  slots_[slot].whole = false;
+  units_.release(slot);
 }
 
 void Store::weights_changed() {
-  for (auto& slot : slots_) release(slot);
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) release(slot);
 }
 
-void Store::for_each_piece(std::size_t unit,
-                           std::function<void(std::int64_t, std::int64_t, std::int64_t)> const& visit) const {
-  auto const& u = layout_.units()[unit];
-  for (auto i = u.first; i < u.last; ++i) {
-    if (layout_.placement(i)) continue;
-    auto const& p = layout_.parameters()[i];
-    for (int rank = 0; rank < layout_.shards(); ++rank) {
-      auto const rows = shard_rows(p.rows(), layout_.shards(), rank);
-      if (rows.size() > 0)
-        visit(rank * u.shards.size + layout_.weight_offset(i) - u.shards.offset,
-              layout_.whole_offset(i) + rows.begin * p.columns(), rows.size() * p.columns());
-    }
-  }
-}
-
-Store::WeightSlot* Store::find(std::size_t unit) {
-  auto const slot = std::ranges::find(slots_, unit, &WeightSlot::unit);
-  return slot == slots_.end() ? nullptr : &*slot;
+ShardedRows Store::sharded_rows(std::size_t parameter) const {
+  auto const& p = layout_.parameters()[parameter];
+  auto const& shards = layout_.units()[layout_.unit_of(parameter)].shards;
+  return {p.rows(), p.columns(), layout_.shards(), shards.size,
+          layout_.weight_offset(parameter) - shards.offset};
 }
 
 /// Where in a slot that lies which begins at `whole_offset` of the whole unit: matrices that are kept here have no place in it.
@@ -160,84 +149,72 @@ std::int64_t Store::slot_offset(std::size_t unit, std::int64_t whole_offset) con
   return whole_offset >= own.offset + own.size ? whole_offset - own.size : whole_offset;
 }
 
-/// A slot for `unit`; not that of a unit in [first, last].
-Store::WeightSlot& Store::take_slot(std::size_t unit, std::size_t first, std::size_t last) {
-  if (options_.residency == Residency::z2) return slots_[unit];
-  WeightSlot* best = nullptr;
-  for (auto& slot : slots_) {
-    bool const wanted = slot.unit != none && slot.unit >= first && slot.unit <= last;
-    if (!wanted && (!best || slot.last_use < best->last_use)) best = &slot;
+void Store::fetch(std::size_t unit, WeightSlot& slot, Purpose purpose) {
+  wait_all(publications_[unit]);
+  auto const& u = layout_.units()[unit];
+  auto const& group = mesh_.shard();
+  if (u.shards.size > 0)
+    slot.requests.push_back(group.all_gather(exec_, slice(weights_, u.shards.offset, u.shards.size),
+                                             slice(slot.gathered, 0, u.shards.size * group.size()), purpose));
+  for (auto const& pack : u.packs) {
+    auto const matrices = pack.shard == group.rank()
+                              ? slice(weights_, u.owned_weights.offset, u.owned_weights.size)
+                              : slice(slot.full, slot_offset(unit, pack.whole.offset), pack.whole.size);
+    slot.requests.push_back(group.broadcast(exec_, matrices, pack.shard, purpose));
   }
-  release(*best);
-  return *best;
 }
 
-/// The slot in which `unit` is, or is on its way.
-Store::WeightSlot& Store::fetch(std::size_t unit, Purpose purpose, std::size_t first, std::size_t last) {
-  auto* slot = find(unit);
-  if (!slot) {
-    slot = &take_slot(unit, first, last);
-    slot->unit = unit;
-    wait_all(publications_[unit]);
-    auto const& u = layout_.units()[unit];
-    auto const& group = mesh_.shard();
-    if (u.shards.size > 0)
-      slot->requests.push_back(group.all_gather(exec_, slice(weights_, u.shards.offset, u.shards.size),
-                                                slice(slot->gathered, 0, u.shards.size * group.size()),
-                                                purpose));
-    for (auto const& pack : u.packs) {
-      auto const matrices = pack.shard == group.rank()
-                                ? slice(weights_, u.owned_weights.offset, u.owned_weights.size)
-                                : slice(slot->full, slot_offset(unit, pack.whole.offset), pack.whole.size);
-      slot->requests.push_back(group.broadcast(exec_, matrices, pack.shard, purpose));
-    }
-  }
-  slot->last_use = ++clock_;
-  return *slot;
-}
-
-void Store::rebuild(WeightSlot& slot) {
-  for_each_piece(slot.unit, [&](std::int64_t gathered, std::int64_t full, std::int64_t size) {
-    Kokkos::deep_copy(exec_, slice(slot.full, slot_offset(slot.unit, full), size),
-                      slice(slot.gathered, gathered, size));
-  });
+void Store::rebuild(std::size_t unit, WeightSlot& slot) {
+  auto const& u = layout_.units()[unit];
+  auto const gathered = slice(slot.gathered, 0, u.shards.size * layout_.shards());
+  for (auto i = u.first; i < u.last; ++i)
+    if (!layout_.placement(i))
+      join_shards(exec_, sharded_rows(i), gathered,
+                  slice(slot.full, slot_offset(unit, layout_.whole_offset(i)), layout_.parameters()[i].size()));
   slot.whole = true;
 }
 
 /// Makes `unit` whole, and starts to fetch those that are next.
-void Store::materialise(std::size_t unit, Purpose purpose) {
+void Store::materialise(std::size_t unit, Pass pass) {
   if (!gathers()) {
     wait_all(publications_[unit]);
     return;
   }
-  auto const ahead = std::size_t(options_.prefetch), last = layout_.units().size() - 1;
-  bool const forward = purpose == Purpose::forward;
-  auto const from = forward ? unit : unit - std::min(unit, ahead),
-             to = forward ? std::min(unit + ahead, last) : unit;
-  auto& slot = fetch(unit, purpose, from, to);
-  {
-    trace::Span const span("wait for weights");
-    wait_all(slot.requests);
+  for (auto const& claim : units_.claim(unit, pass)) {
+    auto& slot = slots_[claim.slot];
+    if (claim.fetch) {
+      wait_all(slot.requests);
+      slot.whole = false;
+      fetch(claim.unit, slot, pass == Pass::forward ? Purpose::forward : Purpose::backward);
+    }
+    if (claim.unit != unit) continue;
+    {
+      trace::Span const span("wait for weights");
+      wait_all(slot.requests);
+    }
+    if (!slot.whole) rebuild(unit, slot);
   }
-  if (!slot.whole) rebuild(slot);
-  for (std::size_t d = 1; d <= to - from; ++d) (void)fetch(forward ? unit + d : unit - d, purpose, from, to);
 }
 
-void Store::begin_forward(std::size_t unit) { materialise(unit, Purpose::forward); }
+void Store::begin_forward(std::size_t unit) { materialise(unit, Pass::forward); }
 
 void Store::end_forward(std::size_t unit) {
-  if (auto* slot = find(unit); slot && options_.residency == Residency::z3) release(*slot);
+  if (options_.residency == Residency::z3) drop(unit);
+}
+
+void Store::drop(std::size_t unit) {
+  if (auto const slot = units_.find(unit); slot != none) release(slot);
 }
 
 Matrix<float const> Store::weight(std::size_t parameter) const {
   auto const& p = layout_.parameters()[parameter];
   auto const& owner = layout_.placement(parameter);
   if (!gathers() || (owner && owner->shard == layout_.place().shard)) return kept_weights(parameter);
-  auto const slot = std::ranges::find(slots_, layout_.unit_of(parameter), &WeightSlot::unit);
-  if (slot == slots_.end() || !slot->whole)
+  auto const unit = layout_.unit_of(parameter), slot = units_.find(unit);
+  if (slot == none || !slots_[slot].whole)
     throw Error("parameter {}: its unit {} is not materialised", p.name, p.unit);
-  auto const offset = slot_offset(slot->unit, layout_.whole_offset(parameter));
-  return as_matrix<float const>(slice(slot->full, offset, p.size()), p.rows(), p.columns());
+  auto const offset = slot_offset(unit, layout_.whole_offset(parameter));
+  return as_matrix<float const>(slice(slots_[slot].full, offset, p.size()), p.rows(), p.columns());
 }
 
 void Store::publish() {
@@ -245,8 +222,8 @@ void Store::publish() {
   if (group.size() == 1) return;
   for (std::size_t unit = 0; unit < layout_.units().size(); ++unit) {
     auto const& u = layout_.units()[unit];
-    auto const mine = std::ranges::find(u.packs, layout_.place().shard, &Layout::Pack::shard);
-    if (mine == u.packs.end()) continue;
+    auto const* const mine = u.own_pack();
+    if (!mine) continue;
     for (int replica = 0; replica < group.size(); ++replica) {
       auto const& part = mine->replica[std::size_t(replica)];
       if (part.size > 0)

@@ -2,19 +2,14 @@
 #pragma once
 
 #include <prowl/comm/mesh.hpp>
+#include <prowl/kernels/shards.hpp>
 #include <prowl/placement/layout.hpp>
 #include <prowl/store/parameters.hpp>
+#include <prowl/store/unit_slots.hpp>
 
-#include <functional>
 #include <vector>
 
 namespace prowl {
-
-/// How long a unit stays whole after its forward (the ZeRO stage that it amounts to).
-enum class Residency {
-  z3, ///< until its forward is done; its backward makes it whole again
-  z2, ///< until the weights change
-};
 
 /// What becomes of the gradients of the ranks.
 enum class Reduction {
@@ -31,6 +26,18 @@ struct StoreOptions {
   /// optimizer's step returns. The same bits.
   bool asynchronous = true;
 };
+
+/// Elements of the arrays of a store on one rank.
+struct StoreSizes {
+  std::int64_t weights = 0, gradients = 0;
+  std::vector<std::int64_t> gathered, whole; ///< of each slot for a unit's weights
+  std::int64_t gradient = 0, packed = 0, reduced = 0, deferred = 0; ///< of a unit's gradients, and those of all units
+  int reductions = 1;                                               ///< arrays of `reduced`
+  /// Bytes of what units on their way take, beside the weights and gradients that are kept.
+  std::int64_t transient_bytes() const;
+  std::int64_t bytes() const;
+};
+StoreSizes store_sizes(Layout const& layout, StoreOptions const& options);
 
 /// Holds what a rank keeps of weights and gradients (float32; see Layout), and makes the parameters of a unit whole
 /// while it is in use.
@@ -90,22 +97,13 @@ public:
 
   /// Bytes of all arrays held here.
   std::int64_t bytes() const;
-  /// The same from the description alone.
-  static std::int64_t bytes(Layout const& layout, StoreOptions const& options);
 
 private:
-  static constexpr std::size_t none = ~std::size_t{0};
+  static constexpr std::size_t none = UnitSlots::none;
 
-  struct Sizes {                               // elements
-    std::vector<std::int64_t> gathered, whole; // of each weight slot
-    std::int64_t gradient = 0, packed = 0, reduced = 0, deferred = 0;
-    int reductions = 1;
-  };
-  /// A unit that is whole, or on its way.
+  /// The data of a slot: a unit that is whole, or on its way.
   struct WeightSlot {
-    std::size_t unit = none;
-    bool whole = false; // arrived and rebuilt
-    std::uint64_t last_use = 0;
+    bool whole = false;           // arrived and rebuilt
     Vector<float> gathered, full; // full: the whole unit without the matrices that are kept here
     std::vector<Request> requests;
   };
@@ -125,31 +123,28 @@ private:
     int turn = 0; // which of them is in use
   };
 
-  static Sizes make_sizes(Layout const& layout, StoreOptions const& options);
   bool gathers() const { return layout_.shards() > 1; }
   std::int64_t slot_offset(std::size_t unit, std::int64_t whole_offset) const;
-  WeightSlot* find(std::size_t unit);
-  WeightSlot& take_slot(std::size_t unit, std::size_t first, std::size_t last);
-  WeightSlot& fetch(std::size_t unit, Purpose purpose, std::size_t first, std::size_t last);
-  void materialise(std::size_t unit, Purpose purpose);
-  void rebuild(WeightSlot& slot);
-  void release(WeightSlot& slot);
+  void materialise(std::size_t unit, Pass pass);
+  void fetch(std::size_t unit, WeightSlot& slot, Purpose purpose);
+  void rebuild(std::size_t unit, WeightSlot& slot);
+  void release(std::size_t slot);
+  void drop(std::size_t unit);
   void defer(std::size_t unit, bool last);
   std::int64_t deferred_offset(std::size_t unit) const;
   void reduce(std::size_t unit);
   void settle();
   void hand_over(std::size_t unit, Vector<float> const& values);
   void accumulate(std::size_t unit, Vector<float> const& summed);
-  /// Visits each (parameter, rank) piece of a unit's shards: (offset in the gathered array, offset in the whole unit,
-  /// elements).
-  void for_each_piece(std::size_t unit,
-                      std::function<void(std::int64_t, std::int64_t, std::int64_t)> const& visit) const;
+  /// How the shards of a parameter lie in the gathered or packed shards of its unit.
+  ShardedRows sharded_rows(std::size_t parameter) const;
 
   Execution exec_;
   Mesh mesh_;
   Layout layout_;
   StoreOptions options_;
   Vector<float> weights_, gradients_;
+  UnitSlots units_; // which unit is in which slot
   std::vector<WeightSlot> slots_;
   UnitGradient unit_gradient_;
   Vector<float> deferred_;     // owned matrices' gradients of micro-batches before the last, all units
@@ -157,7 +152,6 @@ private:
   std::vector<bool> started_;  // by unit: its shards have a gradient of this step
   std::vector<int> backwards_; // by unit: in this step
   std::vector<std::vector<Request>> publications_; // by unit
-  std::uint64_t clock_ = 0;
 };
 
 } // namespace prowl

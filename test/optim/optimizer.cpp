@@ -1,7 +1,6 @@
 #include "reference.hpp"
 
 #include <prowl/core/error.hpp>
-#include <prowl/optim/matrix_update.hpp>
 #include <prowl/optim/optimizer.hpp>
 #include <prowl/optim/ownership.hpp>
 
@@ -240,7 +239,7 @@ TEST(Dedicated, its_bytes_are_known_from_the_description) {
     for (auto direction : {Direction::periodic, Direction::row_norm}) {
       auto const options = with(System::overlap, direction, 3);
       TrainingRun const run(options, replicas);
-      EXPECT_EQ(run.optimizer.bytes(), Optimizer::bytes(run.store.layout(), options));
+      EXPECT_EQ(run.optimizer.bytes(), optimizer_memory(run.store.layout(), options).total());
     }
 }
 
@@ -425,7 +424,7 @@ TEST(Optimizer, its_bytes_are_known_from_the_description) {
       auto options = with(system, Direction::periodic, 3);
       options.wire = wire;
       TrainingRun const run(options);
-      EXPECT_EQ(run.optimizer.bytes(), Optimizer::bytes(run.store.layout(), options));
+      EXPECT_EQ(run.optimizer.bytes(), optimizer_memory(run.store.layout(), options).total());
     }
 }
 

@@ -1,5 +1,6 @@
 #include <prowl/core/error.hpp>
 #include <prowl/store/store.hpp>
+#include <prowl/store/store_plan.hpp>
 
 #include <gtest/gtest.h>
 
@@ -132,7 +133,7 @@ TEST_P(StoreTest, forward_and_backward_see_whole_weights_and_leave_summed_gradie
     for (int micro_batches : {1, 3}) {
       SCOPED_TRACE(testing::Message() << replicate << " replicas, " << micro_batches << " micro-batches");
       Store store(exec(), mesh, make_layout(mesh, GetParam().owned), options(micro_batches));
-      EXPECT_EQ(store.bytes(), Store::bytes(store.layout(), store.options()));
+      EXPECT_EQ(store.bytes(), store_sizes(store.layout(), store.options()).bytes());
       set_weights(store);
       store.weights_changed();
       for (int step = 0; step < 2; ++step) { // the second replaces the first
@@ -172,7 +173,7 @@ TEST_P(StoreTest, bytes_are_those_of_the_units_in_flight) {
     placements.push_back(GetParam().owned ? Placement(Owner{l % world.size(), 0}) : std::nullopt);
   }
   Store const store(exec(), mesh, Layout(many, mesh.place(), placements), options());
-  EXPECT_EQ(store.bytes(), Store::bytes(store.layout(), options()));
+  EXPECT_EQ(store.bytes(), store_sizes(store.layout(), options()).bytes());
   bool const single = world.size() == 1, owned = GetParam().owned;
   std::int64_t const matrix = 40 * 40 * 4, padded = padded_rows(40, world.size()) * world.size() * 40 * 4;
   std::int64_t const units = GetParam().residency == Residency::z2 ? 24 : GetParam().prefetch + 1;
@@ -243,6 +244,7 @@ TEST_P(StoreTest, the_ledger_counts_what_a_unit_and_pass_moves) {
     EXPECT_DOUBLE_EQ(reduced,
                      double((n - 1) * 4 * owned) / double(n) + double((g - 1) * 4 * mine) / double(g));
     expect(Collective::broadcast, Purpose::optimizer, -1, mine, g);
+    EXPECT_EQ(ledger, planned_traffic(store.layout(), store.options()));
   }
 }
 

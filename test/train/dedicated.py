@@ -48,7 +48,7 @@ class Dedicated(launch.Case):
                         self.assertLessEqual(np.abs(ours[name] - weights[name]).max(), moved, f"{run}: {name}")
                 bits[residency] = self.losses(run), ours
                 if ranks > 1:
-                    line = next(line for line in out.splitlines() if line.startswith("communication of weights"))
+                    line = next(line for line in out.splitlines() if line.startswith("communication a rank and step"))
                     planned, measured = line.split("planned ")[1].split("; measured ")
                     self.assertEqual(planned, measured, run)
             self.assertEqual(bits["z3"][0], bits["z2"][0])

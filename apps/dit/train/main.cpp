@@ -18,19 +18,6 @@ using namespace prowl::dit;
 
 double mib(std::int64_t bytes) { return double(bytes) / double(1 << 20); }
 
-/// Of the rank that holds most.
-MemoryPlan largest_plan(TrainOptions const& options, ModelConfig const& config, MeshPlace place, int ranks) {
-  MemoryPlan largest;
-  for (place.replica = 0; place.replica < place.replicas; ++place.replica)
-    for (place.shard = 0; place.shard < place.shards; ++place.shard) {
-      auto const plan = plan_memory(options, config, layout(options, config, place),
-                                    optimizer_options(options.optimizer), ranks);
-      if (plan.total() > largest.total()) largest = plan;
-      if (options.parallel.placement == "sharded") return largest; // the first rank holds as much as any
-    }
-  return largest;
-}
-
 /// The resolved deck, parameter counts, and memory of the rank that holds most.
 void print_plan(TrainOptions const& options, std::string const& deck, Communicator const& world) {
   std::optional<Dataset> data;
@@ -44,19 +31,17 @@ void print_plan(TrainOptions const& options, std::string const& deck, Communicat
   auto const routes = route(list, optimizer);
   for (std::size_t i = 0; i < routes.size(); ++i)
     if (routes[i].rule == Rule::muon) muon += list[i].size();
-  auto const plan = largest_plan(options, config, mesh.place(), world.size());
+  auto const plan = largest_memory(options, config, mesh.place());
   if (world.rank() != 0) return;
   fmt::print("{}\n", deck);
   fmt::print("# parameters: {} trainable, {} with buffers, {} ({:.2f}%) updated by Muon\n", count.trainable,
              count.total, muon, 100.0 * double(muon) / double(count.trainable));
   fmt::print("# ranks: {} ({} replicate x {} shard)\n", world.size(), mesh.replicate().size(),
              mesh.shard().size());
-  fmt::print(
-      "# memory a rank, MiB: process {:.1f}, weights and gradients {:.1f}, whole units "
-      "{:.1f}, optimizer "
-      "{:.1f}, activations {:.1f}, batches {:.1f}, transport {:.1f}, checkpoint {:.1f}; in all {:.1f}\n",
-      mib(plan.process), mib(plan.shards), mib(plan.gathered), mib(plan.optimizer), mib(plan.activations),
-      mib(plan.batches), mib(plan.transport), mib(plan.checkpoint), mib(plan.total()));
+  std::string parts;
+  for (auto const& part : plan.parts())
+    parts += fmt::format("{}{} {:.1f}", parts.empty() ? "" : ", ", part.name, mib(part.bytes));
+  fmt::print("# memory a rank, MiB: {}; in all {:.1f}\n", parts, mib(plan.total()));
 }
 
 int train(int argc, char** argv) {

@@ -1,5 +1,6 @@
 #include <dit/train/memory.hpp>
 
+#include <dit/layout.hpp>
 #include <dit/train/batch.hpp>
 #include <dit/train/setup.hpp>
 #include <dit/workspace.hpp>
@@ -14,6 +15,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
+#include <numeric>
 
 namespace prowl::dit {
 
@@ -51,15 +54,21 @@ std::int64_t local_capacity(TrainOptions const& options, int ranks) {
   return std::max<std::int64_t>(2, local_range(micro_batch, 0, ranks).count);
 }
 
-MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, Layout const& layout,
-                       prowl::OptimizerOptions const& optimizer, int ranks) {
+MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, Layout const& layout) {
+  int const ranks = size(layout.place(), Axis::world);
+  auto const store = store_sizes(layout, store_options(options));
+  auto const optimizer = optimizer_memory(layout, optimizer_options(options.optimizer));
   auto const capacity = local_capacity(options, ranks);
   auto const one_batch = DeviceBatch::bytes(config, capacity);
   MemoryPlan plan;
   plan.process = resident_bytes();
-  plan.shards = (layout.weights_size() + layout.gradients_size()) * std::int64_t(sizeof(float));
-  plan.gathered = Store::bytes(layout, store_options(options)) - plan.shards;
-  plan.optimizer = Optimizer::bytes(layout, optimizer);
+  plan.weights = store.weights * std::int64_t(sizeof(float));
+  plan.gradients = store.gradients * std::int64_t(sizeof(float));
+  plan.gathered = store.transient_bytes();
+  plan.momenta = optimizer.momenta;
+  plan.moments = optimizer.moments;
+  plan.buckets = optimizer.buckets;
+  plan.workspace = optimizer.workspace;
   plan.activations = activation_bytes<float>(config, int(capacity));
   plan.batches = one_batch + 3 * host_batch_bytes(config, capacity); // the loader's two, and validation's
   plan.transport = transport_bytes(layout);
@@ -67,6 +76,47 @@ MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, L
     plan.checkpoint = std::max(plan.checkpoint, layout.size(i) * std::int64_t(sizeof(float)));
   plan.checkpoint = std::min(plan.checkpoint, array_file_piece_bytes);
   return plan;
+}
+
+std::vector<MemoryPlan::Part> MemoryPlan::parts() const {
+  return {{"weights", weights},       {"gradients", gradients}, {"momenta", momenta},
+          {"AdamW moments", moments}, {"units", gathered},      {"buckets", buckets},
+          {"workspace", workspace},   {"activations", activations}, {"batches", batches},
+          {"transport", transport},   {"checkpoint", checkpoint}, {"process", process}};
+}
+
+std::int64_t MemoryPlan::total() const {
+  std::int64_t sum = 0;
+  for (auto const& part : parts()) sum += part.bytes;
+  return sum;
+}
+
+MemoryPlan largest_memory(TrainOptions const& options, ModelConfig const& config, MeshPlace const& mesh) {
+  constexpr std::size_t most_ranks = 16;
+  auto const list = parameters(config);
+  auto const owners = ownership(options, list, mesh);
+  std::vector<std::int64_t> kept(std::size_t(mesh.shards)); // elements of owned weights, by shard index
+  std::vector<std::int64_t> owned(std::size_t(mesh.shards * mesh.replicas));
+  for (std::size_t i = 0; i < owners.placements.size(); ++i)
+    if (auto const& owner = owners.placements[i]) {
+      kept[std::size_t(owner->shard)] += list[i].size();
+      owned[std::size_t(owner->shard + mesh.shards * owner->replica)] += list[i].size();
+    }
+  std::vector<std::size_t> slots(owned.size());
+  std::iota(slots.begin(), slots.end(), std::size_t{0});
+  std::ranges::stable_sort(slots, std::greater{}, [&](auto s) { // gradients and momenta of the second
+    return kept[s % std::size_t(mesh.shards)] + 2 * owned[s];
+  });
+  slots.resize(owners.placements.empty() ? 1 : std::min(slots.size(), most_ranks)); // sharded: the first holds most
+  MemoryPlan largest;
+  for (auto slot : slots) {
+    auto place = mesh;
+    place.shard = int(slot) % mesh.shards;
+    place.replica = int(slot) / mesh.shards;
+    auto const plan = plan_memory(options, config, Layout(list, place, owners.placements));
+    if (plan.total() > largest.total()) largest = plan;
+  }
+  return largest;
 }
 
 std::int64_t resident_bytes() {

@@ -3,6 +3,8 @@
 #include <dit/layout.hpp>
 
 #include <prowl/core/error.hpp>
+#include <prowl/optim/optimizer.hpp>
+#include <prowl/store/store_plan.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -11,6 +13,9 @@
 namespace prowl::dit {
 
 namespace {
+
+/// The loss, and whether to stop: what the ranks sum once a step.
+constexpr std::int64_t loss_sum_bytes = 2 * sizeof(double);
 
 AdjustRate adjust_rate(std::string const& name) {
   if (name == "match_rms_adamw") return AdjustRate::match_rms_adamw;
@@ -107,19 +112,20 @@ Schedule schedule(TrainOptions const& options) {
   return {options.run.steps, o.warmup, o.schedule == "cosine", o.final_rate_fraction};
 }
 
-OwnershipOptions ownership_options(TrainOptions const& options) {
+Ownership ownership(TrainOptions const& options, std::vector<Parameter> const& parameters,
+                    MeshPlace const& mesh) {
   auto const& o = options.parallel;
-  OwnershipOptions ownership;
-  ownership.assignment = o.owners == "balanced"      ? Assignment::balanced
-                         : o.owners == "round_robin" ? Assignment::round_robin
-                                                     : Assignment::first_slot;
-  return ownership;
+  if (o.placement == "sharded") return {};
+  OwnershipOptions how;
+  how.assignment = o.owners == "balanced"      ? Assignment::balanced
+                   : o.owners == "round_robin" ? Assignment::round_robin
+                                               : Assignment::first_slot;
+  return assign_ownership(parameters, route(parameters, optimizer_options(options.optimizer)), mesh, how);
 }
 
 Layout layout(TrainOptions const& options, ModelConfig const& config, MeshPlace const& place) {
-  if (options.parallel.placement == "sharded") return Layout(parameters(config), place);
-  return dedicated_layout(parameters(config), optimizer_options(options.optimizer), place,
-                          ownership_options(options));
+  auto const list = parameters(config);
+  return Layout(list, place, ownership(options, list, place).placements);
 }
 
 StoreOptions store_options(TrainOptions const& options) {
@@ -129,6 +135,13 @@ StoreOptions store_options(TrainOptions const& options) {
   result.micro_batches = int(options.train.accumulate);
   result.asynchronous = options.parallel.replicate_broadcast == "async";
   return result;
+}
+
+Ledger planned_step(TrainOptions const& options, Layout const& layout, std::int64_t t) {
+  auto ledger = planned_traffic(layout, store_options(options));
+  ledger.add(optimizer_traffic(layout, optimizer_options(options.optimizer), t));
+  ledger.record(Collective::all_reduce, Purpose::other, size(layout.place(), Axis::world), loss_sum_bytes);
+  return ledger;
 }
 
 std::string describe(ModelConfig const& c, std::string const& text_encoding) {

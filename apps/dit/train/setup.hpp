@@ -25,8 +25,12 @@ Schedule schedule(TrainOptions const& options);
 
 /// How the model's parameters lie on a rank, and how they move.
 Layout layout(TrainOptions const& options, ModelConfig const& config, MeshPlace const& place);
-OwnershipOptions ownership_options(TrainOptions const& options);
+/// Who owns which parameter: nothing where all are sharded.
+Ownership ownership(TrainOptions const& options, std::vector<Parameter> const& parameters, MeshPlace const& mesh);
 StoreOptions store_options(TrainOptions const& options);
+
+/// The collectives of step t on the layout's rank: of the store, the optimizer, and the sum of the losses.
+Ledger planned_step(TrainOptions const& options, Layout const& layout, std::int64_t t);
 
 /// The model in one line of JSON, as checkpoints hold it; `text_encoding` is the data set's.
 std::string describe(ModelConfig const& config, std::string const& text_encoding);

@@ -11,7 +11,7 @@
 #include <prowl/io/atomic_file.hpp>
 #include <prowl/io/checkpoint.hpp>
 #include <prowl/optim/ownership.hpp>
-#include <prowl/store/traffic.hpp>
+#include <prowl/store/store_plan.hpp>
 
 #include <csignal>
 #include <filesystem>
@@ -78,10 +78,9 @@ Trainer::Trainer(Execution const& exec, Communicator const& world, Ledger& ledge
 void Trainer::print_plan() {
   auto const& layout = store_.layout();
   if (options_.parallel.placement == "dedicated") {
-    auto const ownership = assign_ownership(layout.parameters(), optimizer_.routes(), mesh_.place(),
-                                            ownership_options(options_));
+    auto const owners = ownership(options_, layout.parameters(), mesh_.place());
     say(fmt::format("dedicated owners over {} ranks: the work of the busiest is {:.3f} of the mean",
-                    ownership.loads.size(), ownership.imbalance));
+                    owners.loads.size(), owners.imbalance));
     say(routing_table(layout, optimizer_.routes()));
   }
   if (world_.size() > 1) say(traffic_table(layout, store_.options()));
@@ -235,7 +234,7 @@ void Trainer::run() {
     std::optional<double> validation;
     if (due(position_.step, train.validate_every)) validation = validation_loss();
     auto const step = train_step(loader);
-    if (!step.report.skipped) last_traffic_ = ledger_;
+    if (!step.report.skipped) last_traffic_ = {position_.step, ledger_};
     write_metrics(step, validation);
     ++position_.step;
     position_.skipped = optimizer_.skipped();
@@ -252,7 +251,7 @@ void Trainer::run() {
   }
   if (saved != position_.step) checkpoint();
   if (world_.size() > 1 && last_traffic_)
-    say(compare_traffic(planned_traffic(store_.layout(), store_.options()), *last_traffic_));
+    say(compare_traffic(planned_step(options_, store_.layout(), last_traffic_->step), last_traffic_->ledger));
   if (position_.step < options_.run.steps) {
     say(fmt::format("ends at step {} as asked to; the same command goes on from there", position_.step));
     return;

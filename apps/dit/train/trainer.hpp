@@ -71,7 +71,11 @@ private:
   std::unique_ptr<Metrics> metrics_; ///< rank 0
   Progress progress_;
   Position position_;
-  std::optional<Ledger> last_traffic_; ///< of the last step
+  struct Traffic {
+    std::int64_t step;
+    Ledger ledger;
+  };
+  std::optional<Traffic> last_traffic_; ///< of the last step that was not skipped
   double start_;
 };
 

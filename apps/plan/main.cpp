@@ -1,0 +1,182 @@
+// prowl-plan DECK --ranks N [key=value ...]: what a run will hold, communicate and take, before it is queued. Runs alone, without
+// mpirun, and allocates no model.
+#include <plan/output.hpp>
+#include <plan/report.hpp>
+#include <plan/sweep.hpp>
+
+#include <dit/train/setup.hpp>
+
+#include <prowl/core/error.hpp>
+#include <prowl/io/deck.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <optional>
+
+namespace prowl::plan {
+
+namespace {
+
+struct Arguments {
+  std::string deck;
+  std::vector<std::string> overrides;
+  int ranks = 0;
+  std::string mesh, hardware, type = "float32";
+  std::string json, csv, plot, trace;
+  std::string sweep, periods, buckets, wires, placements;
+  std::int64_t per_rank = 0;
+};
+
+void declare(CLI::App& app, Arguments& a) {
+  app.add_option("deck", a.deck, "input deck (TOML) of prowl-train")->required();
+  app.add_option("overrides", a.overrides, "key=value, over the deck's values");
+  app.add_option("--ranks", a.ranks, "ranks, one a device")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--mesh", a.mesh, "replicas x shards, e.g. 32x8; parallel.replicate otherwise");
+  app.add_option("--hardware", a.hardware,
+                 "description of the cluster (inputs/hardware, prowl-bench calibrate); H100 nodes otherwise");
+  app.add_option("--type", a.type, "operands of matrix products: float32, as they are computed, or bfloat16")
+      ->check(CLI::IsMember({"float32", "bfloat16"}));
+  app.add_option("--sweep", a.sweep,
+                 "ranks=8..4096 by doubling, or a list: each method at each number of ranks");
+  app.add_option("--per-rank", a.per_rank, "images of a rank and micro-batch: the batch grows with the ranks")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--k", a.periods, "periods K to try: 1..8 or a list");
+  app.add_option("--bucket", a.buckets, "caps on buckets to try, MiB: 32..512 by doubling, or a list");
+  app.add_option("--wire", a.wires, "types of gathered momentum to try: fp32, bf16, or both as fp32,bf16");
+  app.add_option("--placement", a.placements, "placements to try: sharded, dedicated, or both");
+  app.add_option("--json", a.json, "file for everything");
+  app.add_option("--csv", a.csv, "file for a table of the ways to run");
+  app.add_option("--plot", a.plot, "picture (PNG or SVG, by the file's name); needs Python with Matplotlib");
+  app.add_option("--trace", a.trace, "file for the simulated timeline of a period in Chrome's trace format");
+}
+
+std::vector<std::int64_t> swept_ranks(std::string const& text) {
+  if (!text.starts_with("ranks=")) throw Error("--sweep {}: expected ranks=8..4096", text);
+  return parse_numbers("--sweep", text.substr(6), false);
+}
+
+/// With all ranks, nothing of the deck but its own way, the ways beside it, or the combinations that were asked for.
+class Planner {
+public:
+  explicit Planner(Arguments const& arguments) : a_(arguments) {
+    dit::declare(deck_, options_);
+    deck_.read_file(a_.deck);
+    for (auto const& assignment : a_.overrides) deck_.set(assignment);
+    dit::check(deck_, options_);
+    std::optional<Dataset> data;
+    if (!options_.data.path.empty()) data.emplace(options_.data.path);
+    config_ = dit::model_config(options_, data ? &*data : nullptr);
+    setting_ = {read_hardware(a_.hardware.empty() ? data_file("hardware/h100-nvlink-ib.toml") : a_.hardware),
+                a_.type};
+  }
+
+  int run() {
+    if (!a_.sweep.empty()) return sweep();
+    if (a_.ranks == 0) throw Error("--ranks: missing, expected the number of ranks, e.g. --ranks 256");
+    if (a_.per_rank > 0) options_.train.batch = a_.per_rank * a_.ranks * options_.train.accumulate;
+    auto const mesh = own_mesh();
+    auto const deck = of_deck(options_, mesh);
+    auto const own = plan_run(deck.name, deck.options, config_, mesh, setting_);
+    fmt::print("{}\n", describe_deck(own, config_, setting_));
+    auto const plans = ways(mesh, own);
+    fmt::print("{}\n", comparison(plans));
+    if (!tries().any()) fmt::print("{}", gains(plans));
+    write(plans);
+    if (!a_.trace.empty()) write_timeline(own, config_, setting_, a_.trace);
+    std::fflush(stdout);
+    refuse_what_does_not_fit(own); // before a recommendation: it may not fit either
+    fmt::print("recommended: {}\n", recommend(options_, config_, a_.ranks, setting_).reason);
+    return 0;
+  }
+
+private:
+  MeshShape own_mesh() const {
+    if (!a_.mesh.empty()) return parse_mesh(a_.mesh, a_.ranks);
+    auto const replicas = options_.parallel.replicate;
+    if (a_.ranks % replicas != 0)
+      deck_.refuse("parallel.replicate", fmt::format("a divisor of {} ranks", a_.ranks));
+    return {int(replicas), a_.ranks / int(replicas)};
+  }
+
+  WhatIf tries() const {
+    WhatIf values;
+    if (!a_.periods.empty()) values.periods = parse_numbers("--k", a_.periods, true);
+    if (!a_.buckets.empty()) values.bucket_mib = parse_numbers("--bucket", a_.buckets, false);
+    if (!a_.wires.empty()) values.wires = parse_choices("--wire", a_.wires, {"fp32", "bf16"});
+    if (!a_.placements.empty())
+      values.placements = parse_choices("--placement", a_.placements, {"sharded", "dedicated"});
+    return values;
+  }
+
+  std::vector<RunPlan> ways(MeshShape const& mesh, RunPlan const& own) const {
+    if (auto const values = tries(); values.any()) return what_if(options_, config_, mesh, values, setting_);
+    std::vector<RunPlan> plans{own};
+    auto const hybrid = mesh.replicas > 1 ? mesh : hybrid_mesh(a_.ranks, int(setting_.hardware.devices));
+    for (auto const& method : all_methods(options_, a_.ranks, hybrid))
+      plans.push_back(plan_run(method.name, method.options, config_, method.mesh, setting_));
+    return plans;
+  }
+
+  int sweep() {
+    if (tries().any() || !a_.mesh.empty() || !a_.trace.empty())
+      throw Error("--sweep plans the deck's own options on its own meshes: without --mesh, --trace, --k, "
+                  "--bucket, --wire and --placement");
+    auto const plans = sweep_ranks(options_, config_, swept_ranks(a_.sweep), a_.per_rank, setting_);
+    fmt::print("{}", sweep_table(plans));
+    write(plans);
+    return 0;
+  }
+
+  void write(std::vector<RunPlan> const& plans) const {
+    if (!a_.csv.empty()) write_text(a_.csv, csv(plans));
+    if (a_.json.empty() && a_.plot.empty()) return;
+    auto const result = document(plans, config_, setting_, !a_.sweep.empty());
+    if (!a_.json.empty()) write_text(a_.json, result.dump(1) + '\n');
+    if (!a_.plot.empty()) draw(result, a_.plot);
+  }
+
+  void refuse_what_does_not_fit(RunPlan const& plan) const {
+    if (plan.fits()) return;
+    constexpr double gib = 1 << 30;
+    auto const other = what_would_fit(plan, config_, setting_);
+    throw Error("{} on {} does not fit: {:.1f} GiB a rank, {} has {:.1f}; {}", plan.name, text(plan.mesh),
+                double(plan.memory.total()) / gib, setting_.hardware.name, plan.capacity / gib,
+                other.empty() ? "neither more ranks nor micro-batches help" : "what would fit: " + other);
+  }
+
+  Arguments const& a_;
+  dit::TrainOptions options_;
+  Deck deck_;
+  dit::ModelConfig config_;
+  Setting setting_;
+};
+
+int run(int argc, char** argv) {
+  CLI::App app("Plans a run of prowl-train: memory, communication and time, without running it.",
+               "prowl-plan");
+  Arguments arguments;
+  declare(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::Success const& success) {
+    return app.exit(success);
+  } catch (CLI::ParseError const& error) {
+    throw Error("{} (prowl-plan --help)", error.what());
+  }
+  return Planner(arguments).run();
+}
+
+} // namespace
+
+} // namespace prowl::plan
+
+int main(int argc, char** argv) {
+  try {
+    return prowl::plan::run(argc, argv);
+  } catch (std::exception const& error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,188 @@
+#include <plan/methods.hpp>
+
+#include <prowl/core/error.hpp>
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace prowl::plan {
+
+namespace {
+
+constexpr double gib = 1 << 30;
+constexpr double as_fast = 1.01; ///< of plans that are as fast as the fastest, the smallest is the best
+
+/// Without anything of Muon's that the baseline does not have.
+dit::TrainOptions with(dit::TrainOptions options, std::string const& method, std::string const& system,
+                       std::string const& placement, std::string const& residency) {
+  options.optimizer.method = method;
+  options.optimizer.system = system;
+  options.parallel.placement = placement;
+  options.parallel.residency = residency;
+  return options;
+}
+
+/// Meshes of powers of two of replicas.
+std::vector<MeshShape> meshes(int ranks) {
+  std::vector<MeshShape> list;
+  for (int replicas = 1; replicas <= ranks && ranks % replicas == 0; replicas *= 2)
+    list.push_back({replicas, ranks / replicas});
+  return list;
+}
+
+std::string divisors(int ranks) {
+  std::vector<std::string> list;
+  for (int g = 1; g <= ranks; ++g)
+    if (ranks % g == 0) list.push_back(fmt::format("{}x{}", g, ranks / g));
+  return fmt::format("{}", fmt::join(list, ", "));
+}
+
+std::string describe(RunPlan const& plan) {
+  auto const& p = plan.options.parallel;
+  return fmt::format("{}{} on {}", p.placement, plan.mesh.shards > 1 ? ", " + p.residency : "",
+                     text(plan.mesh));
+}
+
+/// What the winner saves against a plain run: sharded on a flat mesh.
+std::string reason_for(RunPlan const& best, RunPlan const& plain, std::size_t tried) {
+  auto const ms = [](double seconds) { return fmt::format("{:.4g} ms", 1e3 * seconds); };
+  auto sentence = fmt::format("{} is the smallest within 1% of the fastest of {} ways that fit: {} a step, "
+                              "{:.1f} of {:.1f} GiB a rank",
+                              describe(best), tried, ms(best.time.seconds), double(best.memory.total()) / gib,
+                              best.capacity / gib);
+  double const saved = 1 - best.time.seconds / plain.time.seconds;
+  if (saved < 0.005) return sentence + fmt::format("; sharded on {} takes as long", text(plain.mesh)) + '.';
+  double const in_optimizer = plain.time.optimizer_seconds - best.time.optimizer_seconds,
+               in_waiting = plain.time.exposed_seconds() - best.time.exposed_seconds();
+  return sentence +
+         fmt::format("; against sharded on {} ({}) it saves {:.0f}%, {}", text(plain.mesh),
+                     ms(plain.time.seconds), 100 * saved,
+                     in_optimizer >= in_waiting
+                         ? fmt::format("most of it in the optimizer ({} instead of {})",
+                                       ms(best.time.optimizer_seconds), ms(plain.time.optimizer_seconds))
+                         : fmt::format("most of it in communication that nothing hides ({} instead of {})",
+                                       ms(best.time.exposed_seconds()), ms(plain.time.exposed_seconds()))) +
+         '.';
+}
+
+} // namespace
+
+MeshShape parse_mesh(std::string const& text, int ranks) {
+  MeshShape mesh;
+  auto const* const end = text.data() + text.size();
+  auto const first = std::from_chars(text.data(), end, mesh.replicas);
+  bool valid = first.ec == std::errc() && first.ptr != end && *first.ptr == 'x';
+  if (valid) {
+    auto const second = std::from_chars(first.ptr + 1, end, mesh.shards);
+    valid = second.ec == std::errc() && second.ptr == end && mesh.replicas > 0 && mesh.shards > 0;
+  }
+  if (!valid) throw Error("--mesh {}: expected REPLICASxSHARDS, e.g. 32x8", text);
+  if (std::int64_t(mesh.replicas) * mesh.shards != ranks)
+    throw Error("--mesh {}: {} ranks, expected {}: {}", text, std::int64_t(mesh.replicas) * mesh.shards,
+                ranks, divisors(ranks));
+  return mesh;
+}
+
+MeshShape hybrid_mesh(int ranks, int devices) {
+  if (ranks > devices && ranks % devices == 0) return {ranks / devices, devices};
+  if (ranks % 2 == 0) return {2, ranks / 2};
+  return {1, ranks};
+}
+
+Method of_deck(dit::TrainOptions const& deck, MeshShape const& mesh) {
+  return {"deck: " + deck.optimizer.method, deck, mesh};
+}
+
+std::vector<Method> all_methods(dit::TrainOptions const& deck, int ranks, MeshShape const& hybrid) {
+  MeshShape const flat{1, ranks};
+  std::vector<Method> methods = {{"AdamW", with(deck, "adamw", "overlap", "sharded", "z3"), flat}};
+  for (std::string const method : {"muon", "periodic"}) {
+    std::string const name = method == "muon" ? "Muon" : "Periodic";
+    for (std::string const system : {"naive", "sharded_rownorm", "buckets", "overlap"})
+      methods.push_back({name + " " + system, with(deck, method, system, "sharded", "z3"), flat});
+    for (std::string const residency : {"z3", "z2"})
+      methods.push_back(
+          {name + " dedicated " + residency, with(deck, method, "overlap", "dedicated", residency), flat});
+    if (hybrid.replicas > 1)
+      methods.push_back(
+          {name + " dedicated hybrid", with(deck, method, "overlap", "dedicated", "z3"), hybrid});
+  }
+  return methods;
+}
+
+std::vector<Method> practical_methods(dit::TrainOptions const& deck, int ranks, MeshShape const& hybrid) {
+  auto methods = all_methods(deck, ranks, hybrid);
+  std::erase_if(methods, [](Method const& m) {
+    return m.name.ends_with("naive") || m.name.ends_with("rownorm") || m.name.ends_with("buckets");
+  });
+  return methods;
+}
+
+Recommendation recommend(dit::TrainOptions const& deck, dit::ModelConfig const& config, int ranks,
+                         Setting const& setting) {
+  std::optional<RunPlan> plain;
+  std::vector<RunPlan> fitting;
+  bool const owns = deck.optimizer.method != "adamw";
+  auto const consider = [&](MeshShape const& mesh, std::string const& placement,
+                            std::string const& residency) {
+    auto plan = plan_run("", with(deck, deck.optimizer.method, "overlap", placement, residency), config, mesh,
+                         setting);
+    if (!plain) plain = plan;
+    if (plan.fits()) fitting.push_back(std::move(plan));
+  };
+  for (auto const& mesh : meshes(ranks))
+    for (std::string const placement : {"sharded", "dedicated"})
+      for (std::string const residency : {"z3", "z2"})
+        if (owns || placement == "sharded") consider(mesh, placement, residency);
+  if (fitting.empty()) {
+    auto const other = what_would_fit(*plain, config, setting);
+    throw Error(
+        "no placement and mesh of {} ranks fits: sharded on {} needs {:.1f} GiB a rank, {} has {:.1f}{}",
+        ranks, text(plain->mesh), double(plain->memory.total()) / gib, setting.hardware.name,
+        plain->capacity / gib, other.empty() ? "" : "; what would fit: " + other);
+  }
+  auto const fastest =
+      std::ranges::min(fitting, {}, [](auto const& plan) { return plan.time.seconds; }).time.seconds;
+  auto const tried = fitting.size();
+  std::erase_if(fitting, [&](auto const& plan) { return plan.time.seconds > as_fast * fastest; });
+  auto const best = std::ranges::min(fitting, {}, [](auto const& plan) { return plan.memory.total(); });
+  return {best, reason_for(best, *plain, tried)};
+}
+
+std::string what_would_fit(RunPlan const& plan, dit::ModelConfig const& config, Setting const& setting) {
+  std::vector<std::string> ways;
+  auto const fits = [&](dit::TrainOptions const& options, MeshShape const& mesh) {
+    try {
+      return plan_run("", options, config, mesh, setting).fits();
+    } catch (Error const&) { // no room for that mesh
+      return false;
+    }
+  };
+  auto const ranks = plan.mesh.ranks();
+  if (plan.mesh.replicas > 1 && fits(plan.options, {1, ranks}))
+    ways.push_back(fmt::format("--mesh 1x{}", ranks));
+  auto options = plan.options;
+  if (options.parallel.residency == "z2") {
+    options.parallel.residency = "z3";
+    if (fits(options, plan.mesh)) ways.push_back("parallel.residency=z3");
+    options = plan.options;
+  }
+  for (auto a = 2 * options.train.accumulate; a <= options.train.batch; a *= 2) {
+    options.train.accumulate = a;
+    if (options.train.batch % a != 0 || !fits(options, plan.mesh)) continue;
+    ways.push_back(fmt::format("train.accumulate={}", a));
+    break;
+  }
+  for (int more = 2; more * ranks <= 65536; more *= 2) {
+    if (!fits(plan.options, {plan.mesh.replicas, plan.mesh.shards * more})) continue;
+    ways.push_back(
+        fmt::format("{} ranks ({})", ranks * more, text({plan.mesh.replicas, plan.mesh.shards * more})));
+    break;
+  }
+  return fmt::format("{}", fmt::join(ways, ", or "));
+}
+
+} // namespace prowl::plan

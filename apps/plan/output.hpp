@@ -1,0 +1,33 @@
+/// The files that prowl-plan writes.
+#pragma once
+
+#include <plan/report.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+namespace prowl::plan {
+
+/// A file that comes with the program: beside the sources that it was built from, or where it was installed.
+std::string data_file(std::string const& name);
+
+/// Throws Error naming the file where it cannot be written; what was there before is kept then.
+void write_text(std::string const& path, std::string const& text);
+
+/// Everything, for --json and for pictures. `sweep`: the plans are at several numbers of ranks.
+nlohmann::json document(std::vector<RunPlan> const& plans, dit::ModelConfig const& config,
+                        Setting const& setting, bool sweep);
+
+/// Draws a document with plot_plan.py. Throws Error naming the file where that fails.
+void draw(nlohmann::json const& document, std::string const& path);
+
+/// The simulated steps of a period, one process each, as Chrome's trace events.
+void write_timeline(RunPlan const& plan, dit::ModelConfig const& config, Setting const& setting,
+                    std::string const& path);
+
+/// Step time of each way by number of ranks.
+std::string sweep_table(std::vector<RunPlan> const& plans);
+
+} // namespace prowl::plan

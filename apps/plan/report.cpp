@@ -1,0 +1,189 @@
+#include <plan/report.hpp>
+
+#include <dit/layout.hpp>
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace prowl::plan {
+
+namespace {
+
+constexpr double gib = 1 << 30;
+
+std::string milliseconds(double seconds) { return fmt::format("{:.4g}", 1e3 * seconds); }
+
+/// The largest parts, by name.
+std::string parts_text(std::vector<std::pair<std::string, double>> const& path, double whole,
+                       std::size_t most) {
+  std::vector<std::string> parts;
+  for (auto const& [name, seconds] : path)
+    if (parts.size() < most && seconds > 0.005 * whole)
+      parts.push_back(fmt::format("{} {:.0f}%", name, 100 * seconds / whole));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string collectives_text(RunPlan const& plan) {
+  std::string lines;
+  for (auto purpose : all_purposes) {
+    std::vector<std::string> kinds;
+    double bytes = 0;
+    for (auto kind : all_collectives) {
+      double calls = 0;
+      for (auto const& ledger : plan.steps) {
+        auto const totals = ledger.totals(kind, purpose);
+        calls += double(totals.calls) / double(plan.steps.size());
+        bytes += totals.bytes / double(plan.steps.size());
+      }
+      if (calls > 0) kinds.push_back(fmt::format("{:.1f} {}", calls, name(kind)));
+    }
+    if (!kinds.empty())
+      lines += fmt::format("  {:<10} {:>9.3f} GiB  {}\n", name(purpose), bytes / gib, fmt::join(kinds, ", "));
+  }
+  return lines;
+}
+
+std::string owners_text(RunPlan const& plan) {
+  if (plan.owned == 0) return "";
+  auto const idle = std::ranges::count(plan.loads, 0.0);
+  return fmt::format(
+      "owners: {} matrices over {} slots, {} of them without any; the busiest has {:.3f} of the mean\n",
+      plan.owned, plan.loads.size(), idle, plan.imbalance);
+}
+
+} // namespace
+
+std::string describe_deck(RunPlan const& plan, dit::ModelConfig const& config, Setting const& setting) {
+  auto const count = dit::counts(config);
+  auto const& o = plan.options;
+  auto const& t = plan.time;
+  std::string out = fmt::format("{}, {} ranks ({} replicate x shard) of {}, products in {}\n"
+                                "parameters: {} trainable, {} with buffers, {} ({:.2f}%) routed to Muon\n",
+                                plan.name, plan.mesh.ranks(), text(plan.mesh), setting.hardware.name,
+                                setting.type, count.trainable, count.total, count.muon,
+                                100 * double(count.muon) / double(count.trainable));
+  out +=
+      fmt::format("placement: {}{}, {}\n", o.parallel.placement,
+                  o.parallel.placement == "sharded" ? ", " + o.optimizer.system : "", o.parallel.residency);
+  out += fmt::format("memory of the rank that holds most: {:.3f} GiB of {:.1f}\n",
+                     double(plan.memory.total()) / gib, plan.capacity / gib);
+  for (auto const& part : plan.memory.parts())
+    if (part.bytes > 0) out += fmt::format("  {:<14} {:>9.3f} GiB\n", part.name, double(part.bytes) / gib);
+  out += "collectives of a rank and step, averaged over a period\n" + collectives_text(plan);
+  if (plan.buckets > 0)
+    out += fmt::format("buckets: {} in a refresh, the largest {:.1f} MiB\n", plan.buckets,
+                       double(plan.largest_bucket) / (1 << 20));
+  out += owners_text(plan);
+  out += fmt::format("flop of a rank and step: model {:.4g}, Newton-Schulz {:.4g}\n", plan.model_flop,
+                     plan.optimizer_flop);
+  out += fmt::format("time, ms: step {}; model {}; optimizer {} (refresh {}, other steps {})\n",
+                     milliseconds(t.seconds), milliseconds(t.computing_seconds),
+                     milliseconds(t.optimizer_seconds), milliseconds(t.refresh_seconds),
+                     milliseconds(t.other_seconds));
+  out += "communication, ms under way / exposed:";
+  for (auto purpose : all_purposes) {
+    auto const p = std::size_t(purpose);
+    if (t.communication[p] > 0)
+      out += fmt::format(" {} {} / {};", name(purpose), milliseconds(t.communication[p]),
+                         milliseconds(t.exposed[p]));
+  }
+  out.back() = '\n';
+  return out + "critical path: " + parts_text(t.critical_path, t.seconds, 8) + '\n';
+}
+
+std::string comparison(std::vector<RunPlan> const& plans) {
+  std::size_t width = 6;
+  for (auto const& plan : plans) width = std::max(width, plan.name.size());
+  auto table = fmt::format("{:<{}}  {:>10} {:>9} {:>8} {:>8} {:>9} {:>10} {:>10} {:>10} {:>10} {:>9}\n", "",
+                           width, "mesh", "GiB", "gathers", "reduces", "opt. GiB", "other GiB", "opt. ms",
+                           "step ms", "exposed", "imbalance");
+  for (auto const& plan : plans) {
+    auto const& v = plan.volume;
+    table += fmt::format(
+        "{:<{}}  {:>10} {:>8.2f}{} {:>8.1f} {:>8.1f} {:>9.2f} {:>10.2f} {:>10} {:>10} {:>10} {:>9}\n",
+        plan.name, width, text(plan.mesh), double(plan.memory.total()) / gib, plan.fits() ? ' ' : '!',
+        v.all_gathers, v.all_reduces, v.optimizer_bytes / gib, v.other_bytes / gib,
+        milliseconds(plan.time.optimizer_seconds), milliseconds(plan.time.seconds),
+        milliseconds(plan.time.exposed_seconds()),
+        plan.owned > 0 ? fmt::format("{:.3f}", plan.imbalance) : "-");
+  }
+  return table + "a rank and step, averaged over a period; GiB: memory (! does not fit), of the optimizer's "
+                 "collectives, and of "
+                 "weights and gradients; exposed: ms of waiting\n";
+}
+
+std::string gains(std::vector<RunPlan> const& plans) {
+  auto const muon = std::ranges::find(plans, "Muon overlap", &RunPlan::name),
+             periodic = std::ranges::find(plans, "Periodic overlap", &RunPlan::name);
+  if (muon == plans.end() || periodic == plans.end()) return "";
+  auto const change = [](double to, double from) { return from > 0 ? 100 * (to / from - 1) : 0.0; };
+  return fmt::format("Periodic against Muon, sharded: optimizer {:+.1f}%, step {:+.1f}%, volume {:+.1f}%\n",
+                     change(periodic->time.optimizer_seconds, muon->time.optimizer_seconds),
+                     change(periodic->time.seconds, muon->time.seconds),
+                     change(periodic->volume.optimizer_bytes, muon->volume.optimizer_bytes));
+}
+
+nlohmann::json counts_json(dit::ModelConfig const& config) {
+  auto const count = dit::counts(config);
+  return {{"trainable", count.trainable}, {"total", count.total}, {"muon", count.muon}};
+}
+
+nlohmann::json to_json(RunPlan const& plan) {
+  nlohmann::json memory = {{"total", plan.memory.total()}, {"capacity", plan.capacity}};
+  for (auto const& part : plan.memory.parts()) memory[part.name] = part.bytes;
+  auto steps = nlohmann::json::array();
+  for (auto const& ledger : plan.steps) {
+    nlohmann::json step = nlohmann::json::object();
+    for (auto purpose : all_purposes)
+      for (auto kind : all_collectives)
+        if (auto const totals = ledger.totals(kind, purpose); totals.calls > 0) {
+          step[fmt::format("{}_{}s", name(purpose), name(kind))] = totals.calls;
+          step[fmt::format("{}_{}_bytes", name(purpose), name(kind))] = totals.bytes;
+        }
+    steps.push_back(step);
+  }
+  nlohmann::json communication, exposed, path = nlohmann::json::array();
+  for (auto purpose : all_purposes) {
+    communication[name(purpose)] = plan.time.communication[std::size_t(purpose)];
+    exposed[name(purpose)] = plan.time.exposed[std::size_t(purpose)];
+  }
+  for (auto const& [name, seconds] : plan.time.critical_path)
+    path.push_back({{"name", name}, {"seconds", seconds}});
+  auto const& o = plan.options;
+  return {{"name", plan.name},
+          {"method", o.optimizer.method},
+          {"system", o.optimizer.system},
+          {"placement", o.parallel.placement},
+          {"residency", o.parallel.residency},
+          {"period", o.optimizer.period},
+          {"bucket_mib", o.optimizer.bucket_mib},
+          {"wire", o.optimizer.wire},
+          {"ranks", plan.mesh.ranks()},
+          {"mesh", {plan.mesh.replicas, plan.mesh.shards}},
+          {"memory_bytes", memory},
+          {"fits", plan.fits()},
+          {"steps", steps},
+          {"all_gathers", plan.volume.all_gathers},
+          {"all_reduces", plan.volume.all_reduces},
+          {"optimizer_gib", plan.volume.optimizer_bytes / gib},
+          {"weights_and_gradients_gib", plan.volume.other_bytes / gib},
+          {"model_flop", plan.model_flop},
+          {"optimizer_flop", plan.optimizer_flop},
+          {"buckets", plan.buckets},
+          {"largest_bucket_bytes", plan.largest_bucket},
+          {"owned_matrices", plan.owned},
+          {"owner_flop", plan.loads},
+          {"imbalance", plan.imbalance},
+          {"step_s", plan.time.seconds},
+          {"model_s", plan.time.computing_seconds},
+          {"optimizer_s", plan.time.optimizer_seconds},
+          {"refresh_s", plan.time.refresh_seconds},
+          {"other_steps_s", plan.time.other_seconds},
+          {"communication_s", communication},
+          {"exposed_s", exposed},
+          {"exposed_total_s", plan.time.exposed_seconds()},
+          {"critical_path", path}};
+}
+
+} // namespace prowl::plan

@@ -1,0 +1,38 @@
+/// Plans over ranges of a number of ranks, or of options of the deck.
+#pragma once
+
+#include <plan/methods.hpp>
+
+#include <string>
+#include <vector>
+
+namespace prowl::plan {
+
+/// "8..4096" by doubling (`by_one`: "1..8" by one), "16,64,256", or "16|64|256". Throws Error naming `option`.
+std::vector<std::int64_t> parse_numbers(std::string const& option, std::string const& text, bool by_one);
+/// Of `choices`. Throws Error naming `option`.
+std::vector<std::string> parse_choices(std::string const& option, std::string const& text,
+                                       std::vector<std::string> const& choices);
+
+/// The practical methods at each number of ranks; those that the hardware has no room for are left out. `per_rank`: images of
+/// a rank and step, so that the batch grows with the ranks; 0: the deck's batch.
+std::vector<RunPlan> sweep_ranks(dit::TrainOptions const& deck, dit::ModelConfig const& config,
+                                 std::vector<std::int64_t> const& ranks, std::int64_t per_rank,
+                                 Setting const& setting);
+
+/// Values to try; an empty list: the deck's own.
+struct WhatIf {
+  std::vector<std::int64_t> periods, bucket_mib;
+  std::vector<std::string> wires, placements;
+  bool any() const {
+    return !periods.empty() || !bucket_mib.empty() || !wires.empty() || !placements.empty();
+  }
+};
+/// The deck with every combination of them.
+std::vector<RunPlan> what_if(dit::TrainOptions const& deck, dit::ModelConfig const& config,
+                             MeshShape const& mesh, WhatIf const& values, Setting const& setting);
+
+/// A header and a line for each plan.
+std::string csv(std::vector<RunPlan> const& plans);
+
+} // namespace prowl::plan
