@@ -1,8 +1,9 @@
 #include <bench/kernels.hpp>
 
+#include <bench/measure.hpp>
+
 #include <prowl/core/error.hpp>
 #include <prowl/kernels/adamw.hpp>
-#include <prowl/kernels/fill.hpp>
 #include <prowl/kernels/momentum.hpp>
 #include <prowl/kernels/newton_schulz.hpp>
 #include <prowl/kernels/reductions.hpp>
@@ -20,19 +21,6 @@ namespace prowl::bench {
 namespace {
 
 using benchmark::Counter;
-
-Vector<float> random_vector(std::int64_t size, std::uint64_t stream) {
-  auto const v = uninitialised<Vector<float>>("random", size);
-  fill_normal(Execution(), Random(1, stream), 0, 1, v);
-  Execution().fence();
-  return v;
-}
-
-Matrix<float> random_matrix(std::int64_t rows, std::int64_t columns) {
-  auto const m = uninitialised<Matrix<float>>("random", rows, columns);
-  Kokkos::deep_copy(as_vector(m), random_vector(rows * columns, 0));
-  return m;
-}
 
 /// Times `body`, and counts `amount` (flop or bytes) a call.
 template <class Body>

@@ -1,4 +1,5 @@
-// prowl-bench: the time and the communication of the optimizers, and the speed of the kernels.
+// prowl-bench: the time and the communication of the optimizers, the speed of the kernels and of the machine.
+#include <bench/calibrate.hpp>
 #include <bench/kernels.hpp>
 #include <bench/optimizer.hpp>
 
@@ -10,6 +11,18 @@
 namespace prowl::bench {
 
 namespace {
+
+void add_calibrate(CLI::App& app, Calibration& options) {
+  auto* calibrate = app.add_subcommand(
+      "calibrate", "Measures the node at hand, a rank for each of its devices, and describes it in a file");
+  calibrate->add_option("OUTPUT", options.output, "TOML file to write")->required();
+  calibrate->add_option("--name", options.name, "What the file describes; otherwise the processor's model");
+  calibrate
+      ->add_option("--capacity-gib", options.capacity_gib,
+                   "Memory of a device; otherwise the host's, shared evenly by the ranks")
+      ->check(CLI::PositiveNumber);
+  calibrate->add_flag("--quick", options.quick, "Small sizes, few repetitions: rough numbers in seconds");
+}
 
 int run(int argc, char** argv) {
   CLI::App app("Measures the optimizers and the kernels of Prowl");
@@ -43,6 +56,9 @@ int run(int argc, char** argv) {
   auto* kernels = app.add_subcommand("kernels", "Each kernel alone, with Google Benchmark and its options");
   kernels->prefix_command();
 
+  Calibration calibration;
+  add_calibrate(app, calibration);
+
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   try {
@@ -52,6 +68,8 @@ int run(int argc, char** argv) {
   }
   if (*optimizer)
     run_optimizer(options);
+  else if (app.got_subcommand("calibrate"))
+    run_calibration(calibration);
   else
     run_kernels(kernels->remaining());
   return 0;

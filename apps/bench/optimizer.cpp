@@ -1,5 +1,6 @@
 #include <bench/optimizer.hpp>
 
+#include <bench/measure.hpp>
 #include <bench/shapes.hpp>
 #include <bench/timeline.hpp>
 
@@ -106,13 +107,6 @@ void run_round(Communicator const& world, Ledger& ledger, std::int64_t period, b
     method.reductions.bytes += reductions.bytes;
   }
   if (counted) method.times.push_back(sum / double(period));
-}
-
-double median(std::vector<double> values) {
-  auto const middle = values.begin() + std::ptrdiff_t(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
 /// The median over the rounds of the ratio to Muon in the same round.
