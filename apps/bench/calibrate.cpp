@@ -5,6 +5,7 @@
 
 #include <prowl/comm/agree.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/core/process_memory.hpp>
 #include <prowl/io/atomic_file.hpp>
 #include <prowl/kernels/momentum.hpp>
 #include <prowl/kernels/reductions.hpp>
@@ -272,7 +273,7 @@ void write_hardware(Communicator const& world, std::string const& path, Hardware
 /// Four digits, more than the measurements have.
 void shorten(Hardware& h) {
   auto const all = [](auto&... values) { ((values = std::stod(fmt::format("{:.4g}", values))), ...); };
-  all(h.capacity_gib, h.kernel_us, h.shared_product, h.shared_stream, h.overlap_slowdown, h.intra.latency_us,
+  all(h.capacity_gib, h.reserved_gib, h.kernel_us, h.shared_product, h.shared_stream, h.overlap_slowdown, h.intra.latency_us,
       h.intra.bandwidth_gbs, h.inter.latency_us, h.inter.bandwidth_gbs);
   for (auto& row : h.streams) all(row.gbs);
   for (auto& row : h.products) all(row.gflops);
@@ -291,6 +292,7 @@ void run_calibration(Calibration const& options) {
   hardware.devices = world.size();
   hardware.max_nodes = 1;
   hardware.capacity_gib = capacity_gib(options, world.size());
+  if (hardware.host) hardware.reserved_gib = double(resident_bytes()) / gib;
   bench.say("{}: {} devices of {:.2f} GiB, concurrency {}", hardware.name, hardware.devices,
             hardware.capacity_gib, bench.exec.concurrency());
   alone(world, [&] {

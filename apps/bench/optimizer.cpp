@@ -10,6 +10,7 @@
 #include <prowl/kernels/fill.hpp>
 #include <prowl/optim/optimizer.hpp>
 #include <prowl/optim/ownership.hpp>
+#include <prowl/plan/step_time.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -34,7 +35,10 @@ constexpr SystemName system_names[] = {{"naive", System::naive},
 
 struct Method {
   std::string name;
+  Store const& store;
+  OptimizerOptions options;
   std::unique_ptr<Optimizer> optimizer;
+  double predicted = 0; ///< seconds a step; 0: nothing to predict from
   std::vector<double> times;     ///< seconds a step, the slowest rank's, averaged over each round
   double refresh = 0, other = 0; ///< seconds in all first and in all other steps of the rounds
   Ledger::Totals gathers, reductions;
@@ -70,7 +74,8 @@ std::vector<Method> make_methods(OptimizerBench const& bench, Execution const& e
                                  Store& owned) {
   std::vector<Method> methods;
   auto const add = [&](std::string name, Store& on, OptimizerOptions const& options) {
-    methods.push_back({std::move(name), std::make_unique<Optimizer>(exec, on, options), {}, 0, 0, {}, {}});
+    methods.push_back(
+        {std::move(name), on, options, std::make_unique<Optimizer>(exec, on, options), 0, {}, 0, 0, {}, {}});
   };
   auto adamw = base_options(bench), muon = base_options(bench);
   adamw.adamw_only = true;
@@ -85,6 +90,16 @@ std::vector<Method> make_methods(OptimizerBench const& bench, Execution const& e
   add("Muon, dedicated", owned, muon);
   add("Periodic, dedicated", owned, base_options(bench));
   return methods;
+}
+
+/// The times that a planner would give. Collective.
+void predict(std::string const& hardware, Communicator const& world, std::vector<Method>& methods) {
+  auto const description = read_hardware(hardware);
+  for (auto& method : methods) {
+    auto const& layout = method.store.layout();
+    Machine const machine(description, layout.place());
+    method.predicted = world.max(optimizer_seconds({layout, method.options, method.store.options()}, machine));
+  }
 }
 
 /// `period` steps: one round, a whole period of every method.
@@ -127,6 +142,7 @@ nlohmann::json describe(OptimizerBench const& bench, Store const& store, std::ve
     result["methods"].push_back({{"name", method.name},
                                  {"median_s", median(method.times)},
                                  {"min_s", std::ranges::min(method.times)},
+                                 {"predicted_s", method.predicted},
                                  {"ratio_to_muon", ratio(method, methods[1])},
                                  {"first_step_of_a_period_s", method.refresh / rounds},
                                  {"other_steps_s", bench.period > 1 ? method.other / (steps - rounds) : 0.0},
@@ -143,19 +159,20 @@ void print_table(nlohmann::json const& result) {
   fmt::print("{}: {} ranks, K = {}, buckets of {:.2f} MiB, {} on the wire, {} rounds of {} steps\n"
              "Milliseconds a step of the slowest rank, averaged over periods; collectives of the optimizer a "
              "step and rank\n\n"
-             "{:<26}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>10}\n",
+             "{:<26}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>10}{:>11}\n",
              result["model"].get<std::string>(), result["ranks"].get<int>(), period,
              result["bucket_bytes"].get<double>() / mib, result["wire"].get<std::string>(),
              result["rounds"].get<double>(), period, "", "median", "min", "/ Muon", "refresh", "others",
-             "gathers", "sums", "MiB");
+             "gathers", "sums", "MiB", "predicted");
   for (auto const& m : result["methods"]) {
     auto const number = [&](char const* key) { return m[key].get<double>(); };
-    fmt::print("{:<26}{:>9.2f}{:>9.2f}{:>8.1f}%{:>9.2f}{:>9.2f}{:>9.2f}{:>9.2f}{:>10.3f}\n",
+    fmt::print("{:<26}{:>9.2f}{:>9.2f}{:>8.1f}%{:>9.2f}{:>9.2f}{:>9.2f}{:>9.2f}{:>10.3f}{:>11}\n",
                m["name"].get<std::string>(), 1e3 * number("median_s"), 1e3 * number("min_s"),
                100 * number("ratio_to_muon"), 1e3 * number("first_step_of_a_period_s"),
                1e3 * number("other_steps_s"), number("all_gathers_a_period") / period,
                number("all_reduces_a_period") / period,
-               (number("all_gather_bytes_a_period") + number("all_reduce_bytes_a_period")) / period / mib);
+               (number("all_gather_bytes_a_period") + number("all_reduce_bytes_a_period")) / period / mib,
+               number("predicted_s") > 0 ? fmt::format("{:.2f}", 1e3 * number("predicted_s")) : "-");
   }
 }
 
@@ -200,6 +217,7 @@ void run_optimizer(OptimizerBench const& bench) {
   }
 
   auto methods = make_methods(bench, exec, store, owned);
+  if (!bench.hardware.empty()) predict(bench.hardware, world, methods);
   auto const rounds = (bench.steps + bench.period - 1) / bench.period;
   for (std::int64_t round = -1; round < rounds; ++round) // the first is for warming up
     for (auto& method : methods) run_round(world, ledger, bench.period, round >= 0, method);

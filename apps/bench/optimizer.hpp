@@ -14,6 +14,7 @@ struct OptimizerBench {
   std::string wire = "fp32"; ///< or "bf16"
   std::string systems = "all";
   std::string trace, json; ///< files to write; none where empty
+  std::string hardware;    ///< description to predict the times from; none where empty
 };
 
 /// Collective. Prints a table on rank 0.

@@ -32,11 +32,11 @@ MeshPlace busiest(MeshPlace place, std::vector<double> const& loads) {
   return place;
 }
 
-/// What drivers and communication hold on a device is in the hardware's description; a host's processes are looked at.
+/// What the program itself takes is in the hardware's description; a device has no part in the transport of messages and in
+/// checkpoints.
 dit::MemoryPlan memory_on(Hardware const& hardware, dit::MemoryPlan memory) {
-  if (hardware.host) return memory;
   memory.process = std::int64_t(hardware.reserved_gib * double(1 << 30));
-  memory.transport = memory.checkpoint = 0;
+  if (!hardware.host) memory.transport = memory.checkpoint = 0;
   return memory;
 }
 

@@ -45,7 +45,7 @@ void declare(Deck& deck, Hardware& h) {
   deck.option("node.shared_stream", h.shared_stream,
               "speed of passes through memory with all devices at work, relative to one alone", above(0));
   deck.option("memory.capacity_gib", h.capacity_gib, "GiB of a device", above(0));
-  deck.option("memory.reserved_gib", h.reserved_gib, "GiB of it that drivers and communication take",
+  deck.option("memory.reserved_gib", h.reserved_gib, "GiB of it that a program takes before it has any array",
               at_least(0));
   deck.option("kernel.latency_us", h.kernel_us, "microseconds of a kernel beside its work", at_least(0));
   deck.option("overlap.slowdown", h.overlap_slowdown,

@@ -5,16 +5,13 @@
 #include <dit/train/setup.hpp>
 #include <dit/workspace.hpp>
 
+#include <prowl/core/process_memory.hpp>
 #include <prowl/io/array_file.hpp>
 #include <prowl/io/loader.hpp>
 #include <prowl/optim/optimizer.hpp>
 #include <prowl/store/store.hpp>
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <numeric>
 
@@ -117,19 +114,6 @@ MemoryPlan largest_memory(TrainOptions const& options, ModelConfig const& config
     if (plan.total() > largest.total()) largest = plan;
   }
   return largest;
-}
-
-std::int64_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  std::int64_t pages = 0, resident = 0;
-  statm >> pages >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
-
-std::int64_t peak_resident_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
 } // namespace prowl::dit

@@ -43,8 +43,4 @@ MemoryPlan largest_memory(TrainOptions const& options, ModelConfig const& config
 /// Most samples that a rank computes on at once.
 std::int64_t local_capacity(TrainOptions const& options, int ranks);
 
-/// Resident bytes of this process now, and at most so far.
-std::int64_t resident_bytes();
-std::int64_t peak_resident_bytes();
-
 } // namespace prowl::dit

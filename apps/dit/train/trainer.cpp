@@ -7,6 +7,7 @@
 
 #include <prowl/comm/agree.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/core/process_memory.hpp>
 #include <prowl/core/trace.hpp>
 #include <prowl/io/atomic_file.hpp>
 #include <prowl/io/checkpoint.hpp>
