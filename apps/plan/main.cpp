@@ -47,7 +47,8 @@ void declare(CLI::App& app, Arguments& a) {
   app.add_option("--placement", a.placements, "placements to try: sharded, dedicated, or both");
   app.add_option("--json", a.json, "file for everything");
   app.add_option("--csv", a.csv, "file for a table of the ways to run");
-  app.add_option("--plot", a.plot, "picture (PNG or SVG, by the file's name); needs Python with Matplotlib");
+  app.add_option("--plot", a.plot,
+                 "picture (PNG, SVG or PDF, by the file's name); needs Python with Matplotlib");
   app.add_option("--trace", a.trace, "file for the simulated timeline of a period in Chrome's trace format");
 }
 
@@ -60,6 +61,7 @@ std::vector<std::int64_t> swept_ranks(std::string const& text) {
 class Planner {
 public:
   explicit Planner(Arguments const& arguments) : a_(arguments) {
+    if (!a_.plot.empty()) check_picture(a_.plot);
     dit::declare(deck_, options_);
     deck_.read_file(a_.deck);
     for (auto const& assignment : a_.overrides) deck_.set(assignment);

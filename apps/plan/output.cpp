@@ -32,7 +32,22 @@ int run_program(std::vector<std::string> arguments) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+std::string python_with_matplotlib() {
+  for (std::string const python : {"python3", "/usr/bin/python3"})
+    if (run_program(
+            {python, "-c",
+             "import importlib.util, sys; sys.exit(importlib.util.find_spec('matplotlib') is None)"}) == 0)
+      return python;
+  return "";
+}
+
 } // namespace
+
+void check_picture(std::string const& path) {
+  auto const suffix = std::filesystem::path(path).extension();
+  if (suffix != ".png" && suffix != ".svg" && suffix != ".pdf")
+    throw Error("--plot {}: expected a name that ends in .png, .svg or .pdf", path);
+}
 
 std::string data_file(std::string const& name) {
   std::error_code error;
@@ -64,14 +79,15 @@ nlohmann::json document(std::vector<RunPlan> const& plans, dit::ModelConfig cons
 }
 
 void draw(nlohmann::json const& document, std::string const& path) {
+  auto const python = python_with_matplotlib();
+  if (python.empty())
+    throw Error("--plot {}: no python3 with Matplotlib was found (python3-matplotlib)", path);
   auto const data = path + ".json.part";
   write_text(data, document.dump());
-  auto const script = data_file("plot_plan.py");
-  auto const status = run_program({"python3", script, data, path});
+  auto const status = run_program({python, data_file("plot_plan.py"), data, path});
   std::error_code error;
   std::filesystem::remove(data, error);
-  if (status == 127) throw Error("--plot {}: python3 was not found", path);
-  if (status != 0) throw Error("--plot {}: {} failed (it needs Matplotlib)", path, script);
+  if (status != 0) throw Error("--plot {}: not drawn", path);
 }
 
 void write_timeline(RunPlan const& plan, dit::ModelConfig const& config, Setting const& setting,

@@ -20,6 +20,8 @@ void write_text(std::string const& path, std::string const& text);
 nlohmann::json document(std::vector<RunPlan> const& plans, dit::ModelConfig const& config,
                         Setting const& setting, bool sweep);
 
+/// Throws Error for a name that is not that of a picture.
+void check_picture(std::string const& path);
 /// Draws a document with plot_plan.py. Throws Error naming the file where that fails.
 void draw(nlohmann::json const& document, std::string const& path);
 

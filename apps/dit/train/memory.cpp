@@ -31,6 +31,7 @@ std::int64_t host_batch_bytes(ModelConfig const& config, std::int64_t samples) {
 std::int64_t transport_bytes(Layout const& layout) {
   constexpr std::int64_t all_fragments = std::int64_t{16} << 20;
   bool const gathers = layout.shards() > 1, replicas = layout.place().replicas > 1;
+  if (!gathers && !replicas) return 0;
   std::int64_t const reduced = replicas ? layout.sharded_size() : 0;
   std::int64_t scattered = 0, sent = reduced;
   for (auto const& unit : layout.units()) {
@@ -76,10 +77,10 @@ MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, L
 }
 
 std::vector<MemoryPlan::Part> MemoryPlan::parts() const {
-  return {{"weights", weights},       {"gradients", gradients}, {"momenta", momenta},
-          {"AdamW moments", moments}, {"units", gathered},      {"buckets", buckets},
+  return {{"weights", weights},       {"gradients", gradients},     {"momenta", momenta},
+          {"AdamW moments", moments}, {"units", gathered},          {"buckets", buckets},
           {"workspace", workspace},   {"activations", activations}, {"batches", batches},
-          {"transport", transport},   {"checkpoint", checkpoint}, {"process", process}};
+          {"transport", transport},   {"checkpoint", checkpoint},   {"process", process}};
 }
 
 std::int64_t MemoryPlan::total() const {
@@ -104,7 +105,8 @@ MemoryPlan largest_memory(TrainOptions const& options, ModelConfig const& config
   std::ranges::stable_sort(slots, std::greater{}, [&](auto s) { // gradients and momenta of the second
     return kept[s % std::size_t(mesh.shards)] + 2 * owned[s];
   });
-  slots.resize(owners.placements.empty() ? 1 : std::min(slots.size(), most_ranks)); // sharded: the first holds most
+  slots.resize(
+      owners.placements.empty() ? 1 : std::min(slots.size(), most_ranks)); // sharded: the first holds most
   MemoryPlan largest;
   for (auto slot : slots) {
     auto place = mesh;
