@@ -76,7 +76,7 @@ public:
   int run() {
     if (!a_.sweep.empty()) return sweep();
     if (a_.ranks == 0) throw Error("--ranks: missing, expected the number of ranks, e.g. --ranks 256");
-    if (a_.per_rank > 0) options_.train.batch = a_.per_rank * a_.ranks * options_.train.accumulate;
+    options_ = with_ranks(options_, a_.ranks, a_.per_rank);
     auto const mesh = own_mesh();
     auto const deck = of_deck(options_, mesh);
     auto const own = plan_run(deck.name, deck.options, config_, mesh, setting_);
@@ -124,10 +124,20 @@ private:
     if (tries().any() || !a_.mesh.empty() || !a_.trace.empty())
       throw Error("--sweep plans the deck's own options on its own meshes: without --mesh, --trace, --k, "
                   "--bucket, --wire and --placement");
-    auto const plans = sweep_ranks(options_, config_, swept_ranks(a_.sweep), a_.per_rank, setting_);
-    fmt::print("{}", sweep_table(plans));
+    auto const ranks = swept_ranks(a_.sweep);
+    auto const plans = sweep_ranks(options_, config_, ranks, a_.per_rank, setting_);
+    fmt::print("{}\n", sweep_table(plans));
     write(plans);
+    for (auto const count : ranks) fmt::print("{} ranks: {}\n", count, recommendation(int(count)));
     return 0;
+  }
+
+  std::string recommendation(int ranks) const {
+    try {
+      return recommend(with_ranks(options_, ranks, a_.per_rank), config_, ranks, setting_).reason;
+    } catch (Error const& nothing_fits) {
+      return nothing_fits.what();
+    }
   }
 
   void write(std::vector<RunPlan> const& plans) const {

@@ -57,13 +57,17 @@ std::vector<std::string> parse_choices(std::string const& option, std::string co
   return values;
 }
 
+dit::TrainOptions with_ranks(dit::TrainOptions deck, std::int64_t ranks, std::int64_t per_rank) {
+  if (per_rank > 0) deck.train.batch = per_rank * ranks * deck.train.accumulate;
+  return deck;
+}
+
 std::vector<RunPlan> sweep_ranks(dit::TrainOptions const& deck, dit::ModelConfig const& config,
                                  std::vector<std::int64_t> const& ranks, std::int64_t per_rank,
                                  Setting const& setting) {
   std::vector<RunPlan> plans;
   for (auto const count : ranks) {
-    auto options = deck;
-    if (per_rank > 0) options.train.batch = per_rank * count * options.train.accumulate;
+    auto const options = with_ranks(deck, count, per_rank);
     auto const hybrid = hybrid_mesh(int(count), int(setting.hardware.devices));
     for (auto const& method : practical_methods(options, int(count), hybrid))
       plans.push_back(plan_run(method.name, method.options, config, method.mesh, setting));

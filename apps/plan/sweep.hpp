@@ -14,8 +14,10 @@ std::vector<std::int64_t> parse_numbers(std::string const& option, std::string c
 std::vector<std::string> parse_choices(std::string const& option, std::string const& text,
                                        std::vector<std::string> const& choices);
 
-/// The practical methods at each number of ranks; those that the hardware has no room for are left out. `per_rank`: images of
-/// a rank and step, so that the batch grows with the ranks; 0: the deck's batch.
+/// The deck with `per_rank` images of a rank and micro-batch, so that the batch grows with the ranks; 0: with its own batch.
+dit::TrainOptions with_ranks(dit::TrainOptions deck, std::int64_t ranks, std::int64_t per_rank);
+
+/// The practical methods at each number of ranks. Throws Error where the hardware has no room for one.
 std::vector<RunPlan> sweep_ranks(dit::TrainOptions const& deck, dit::ModelConfig const& config,
                                  std::vector<std::int64_t> const& ranks, std::int64_t per_rank,
                                  Setting const& setting);

@@ -13,12 +13,4 @@ void to_bfloat16(Execution const& exec, Vector<float const> const& source, Vecto
       KOKKOS_LAMBDA(std::int64_t i) { to[i] = bfloat16::from_float(from[i]); });
 }
 
-void to_float(Execution const& exec, Vector<bfloat16 const> const& source, Vector<float> const& target) {
-  detail::require_size("to_float", "target", target.size(), source.size());
-  auto const from = source.data();
-  auto const to = target.data();
-  detail::elementwise(
-      "prowl::to_float", exec, source.size(), KOKKOS_LAMBDA(std::int64_t i) { to[i] = from[i].to_float(); });
-}
-
 } // namespace prowl

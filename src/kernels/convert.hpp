@@ -1,4 +1,4 @@
-/// Conversions between float and bfloat16 vectors.
+/// Vectors of float to vectors of bfloat16; join_shards is the way back.
 #pragma once
 
 #include <prowl/core/bfloat16.hpp>
@@ -9,7 +9,5 @@ namespace prowl {
 /// target_i <- source_i, rounded to nearest even. Throws Error if the sizes differ.
 void to_bfloat16(Execution const& exec, Vector<float const> const& source, Vector<bfloat16> const& target);
 
-/// target_i <- source_i, exactly. Throws Error if the sizes differ.
-void to_float(Execution const& exec, Vector<bfloat16 const> const& source, Vector<float> const& target);
 
 } // namespace prowl

@@ -418,6 +418,23 @@ TEST(Optimizer, the_ledger_equals_the_formulas_of_the_paper) {
     }
 }
 
+TEST(Optimizer, its_collectives_are_known_from_the_description) {
+  for (auto system : systems)
+    for (std::int64_t period : {1, 2, 3}) {
+      auto options = with(system, Direction::periodic, period);
+      ParameterGroup group;
+      group.pattern = "blocks.0.*";
+      group.period = 2;
+      options.groups = {group};
+      TrainingRun run(options);
+      for (int t = 0; t < 6; ++t) {
+        run.ledger.clear();
+        run.step();
+        EXPECT_EQ(run.ledger, optimizer_traffic(run.store.layout(), options, t)) << "step " << t;
+      }
+    }
+}
+
 TEST(Optimizer, its_bytes_are_known_from_the_description) {
   for (auto system : systems)
     for (auto wire : {Wire::float32, Wire::bfloat16}) {

@@ -150,6 +150,14 @@ TEST(Split, a_refresh_sums_a_gram_matrix_and_gathers_only_what_is_cut_along_its_
     return double(padded_rows(cut, world.size()) * world.size() * other);
   };
   EXPECT_DOUBLE_EQ(gathers.bytes, (n - 1) * 4 * (padded(7, 30) + padded(7, 33)) / n);
+  EXPECT_EQ(ledger, optimizer_traffic(store.layout(), o, 0));
+  auto periodic = options(Direction::periodic, 2);
+  Optimizer other(exec(), store, periodic);
+  for (int t = 0; t < 2; ++t) {
+    ledger.clear();
+    other.step(1);
+    EXPECT_EQ(ledger, optimizer_traffic(store.layout(), periodic, t)) << "step " << t;
+  }
 }
 
 TEST(Split, impossible_splits_are_refused_by_name) {

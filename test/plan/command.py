@@ -89,7 +89,9 @@ class Command(unittest.TestCase):
 
     def test_sweeps(self):
         table, path = self.folder / "s.csv", self.folder / "s.json"
-        self.plan(INPUTS / "mmdit-15b.toml", "--sweep", "ranks=8..4096", "--csv", table, "--json", path)
+        out = self.plan(INPUTS / "mmdit-15b.toml", "--sweep", "ranks=8..4096", "--csv", table, "--json", path)
+        self.assertIn("\n8 ranks: no placement and mesh of 8 ranks fits", out)
+        self.assertRegex(out, r"\n4096 ranks: (sharded|dedicated).* on \d+ x \d+ is the smallest")
         with table.open() as file:
             rows = list(csv.DictReader(file))
         self.assertEqual(sorted({int(r["ranks"]) for r in rows}), [8 * 2**i for i in range(10)])
