@@ -13,6 +13,13 @@ endfunction()
 
 step(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/first)
 file(RENAME ${WORK}/first ${WORK}/prefix)
+if(EXISTS ${WORK}/prefix/bin/prowl-plan) # and what it reads
+  step(${WORK}/prefix/bin/prowl-plan ${SOURCE}/../../../inputs/mmdit-1.3b.toml --ranks 256
+       --hardware ${WORK}/prefix/share/prowl/hardware/h100-nvlink-ib.toml)
+  if(NOT EXISTS ${WORK}/prefix/share/prowl/plot_plan.py)
+    message(FATAL_ERROR "plot_plan.py is not installed")
+  endif()
+endif()
 file(GLOB_RECURSE cmake_files ${WORK}/prefix/*.cmake)
 foreach(cmake_file IN LISTS cmake_files)
   file(STRINGS ${cmake_file} leaks REGEX "${BUILD}/(src|apps|include)")
