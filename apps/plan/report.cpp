@@ -12,6 +12,13 @@ namespace {
 
 constexpr double gib = 1 << 30;
 
+/// What bytes are printed in: MiB where all ways are small.
+struct Scale {
+  char const* unit;
+  double bytes;
+};
+Scale scale_of(double largest) { return largest < 4 * gib ? Scale{"MiB", 1 << 20} : Scale{"GiB", gib}; }
+
 std::string milliseconds(double seconds) { return fmt::format("{:.4g}", 1e3 * seconds); }
 
 /// The largest parts, by name.
@@ -24,7 +31,7 @@ std::string parts_text(std::vector<std::pair<std::string, double>> const& path, 
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string collectives_text(RunPlan const& plan) {
+std::string collectives_text(RunPlan const& plan, Scale const& scale) {
   std::string lines;
   for (auto purpose : all_purposes) {
     std::vector<std::string> kinds;
@@ -39,7 +46,8 @@ std::string collectives_text(RunPlan const& plan) {
       if (calls > 0) kinds.push_back(fmt::format("{:.1f} {}", calls, name(kind)));
     }
     if (!kinds.empty())
-      lines += fmt::format("  {:<10} {:>9.3f} GiB  {}\n", name(purpose), bytes / gib, fmt::join(kinds, ", "));
+      lines += fmt::format("  {:<14} {:>9.3f} {}  {}\n", name(purpose), bytes / scale.bytes, scale.unit,
+                           fmt::join(kinds, ", "));
   }
   return lines;
 }
@@ -58,6 +66,7 @@ std::string describe_deck(RunPlan const& plan, dit::ModelConfig const& config, S
   auto const count = dit::counts(config);
   auto const& o = plan.options;
   auto const& t = plan.time;
+  auto const scale = scale_of(double(plan.memory.total()));
   std::string out = fmt::format("{}, {} ranks ({} replicate x shard) of {}, products in {}\n"
                                 "parameters: {} trainable, {} with buffers, {} ({:.2f}%) routed to Muon\n",
                                 plan.name, plan.mesh.ranks(), text(plan.mesh), setting.hardware.name,
@@ -66,11 +75,12 @@ std::string describe_deck(RunPlan const& plan, dit::ModelConfig const& config, S
   out +=
       fmt::format("placement: {}{}, {}\n", o.parallel.placement,
                   o.parallel.placement == "sharded" ? ", " + o.optimizer.system : "", o.parallel.residency);
-  out += fmt::format("memory of the rank that holds most: {:.3f} GiB of {:.1f}\n",
-                     double(plan.memory.total()) / gib, plan.capacity / gib);
+  out += fmt::format("memory of the rank that holds most: {:.3f} {} of {:.1f}\n",
+                     double(plan.memory.total()) / scale.bytes, scale.unit, plan.capacity / scale.bytes);
   for (auto const& part : plan.memory.parts())
-    if (part.bytes > 0) out += fmt::format("  {:<14} {:>9.3f} GiB\n", part.name, double(part.bytes) / gib);
-  out += "collectives of a rank and step, averaged over a period\n" + collectives_text(plan);
+    if (part.bytes > 0)
+      out += fmt::format("  {:<14} {:>9.3f} {}\n", part.name, double(part.bytes) / scale.bytes, scale.unit);
+  out += "collectives of a rank and step, averaged over a period\n" + collectives_text(plan, scale);
   if (plan.buckets > 0)
     out += fmt::format("buckets: {} in a refresh, the largest {:.1f} MiB\n", plan.buckets,
                        double(plan.largest_bucket) / (1 << 20));
@@ -94,23 +104,30 @@ std::string describe_deck(RunPlan const& plan, dit::ModelConfig const& config, S
 
 std::string comparison(std::vector<RunPlan> const& plans) {
   std::size_t width = 6;
-  for (auto const& plan : plans) width = std::max(width, plan.name.size());
+  double largest = 0;
+  for (auto const& plan : plans) {
+    width = std::max(width, plan.name.size());
+    largest = std::max(largest, double(plan.memory.total()));
+  }
+  auto const scale = scale_of(largest);
   auto table = fmt::format("{:<{}}  {:>10} {:>9} {:>8} {:>8} {:>9} {:>10} {:>10} {:>10} {:>10} {:>9}\n", "",
-                           width, "mesh", "GiB", "gathers", "reduces", "opt. GiB", "other GiB", "opt. ms",
+                           width, "mesh", "memory", "gathers", "reduces", "optimizer", "weights", "opt. ms",
                            "step ms", "exposed", "imbalance");
   for (auto const& plan : plans) {
     auto const& v = plan.volume;
     table += fmt::format(
         "{:<{}}  {:>10} {:>8.2f}{} {:>8.1f} {:>8.1f} {:>9.2f} {:>10.2f} {:>10} {:>10} {:>10} {:>9}\n",
-        plan.name, width, text(plan.mesh), double(plan.memory.total()) / gib, plan.fits() ? ' ' : '!',
-        v.all_gathers, v.all_reduces, v.optimizer_bytes / gib, v.other_bytes / gib,
+        plan.name, width, text(plan.mesh), double(plan.memory.total()) / scale.bytes, plan.fits() ? ' ' : '!',
+        v.all_gathers, v.all_reduces, v.optimizer_bytes / scale.bytes, v.other_bytes / scale.bytes,
         milliseconds(plan.time.optimizer_seconds), milliseconds(plan.time.seconds),
         milliseconds(plan.time.exposed_seconds()),
         plan.owned > 0 ? fmt::format("{:.3f}", plan.imbalance) : "-");
   }
-  return table + "a rank and step, averaged over a period; GiB: memory (! does not fit), of the optimizer's "
-                 "collectives, and of "
-                 "weights and gradients; exposed: ms of waiting\n";
+  return table +
+         fmt::format("a rank and step, averaged over a period. memory: {0} (! does not fit); "
+                     "gathers, reduces: the optimizer's, and its {0}; weights: {0} moved for them and "
+                     "their gradients; exposed: ms of waiting\n",
+                     scale.unit);
 }
 
 std::string gains(std::vector<RunPlan> const& plans) {

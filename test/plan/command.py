@@ -21,7 +21,7 @@ class Command(unittest.TestCase):
 
     def run_plan(self, *arguments):
         return subprocess.run([os.environ["PROWL_PLAN"], *map(str, arguments)], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=120)
+                              stderr=subprocess.PIPE, text=True, timeout=300)
 
     def plan(self, *arguments):
         done = self.run_plan(*arguments)
