@@ -198,14 +198,14 @@ void measure_links(Bench const& bench, Hardware& hardware) {
   std::vector<CollectiveTime> times;
   for (auto const kind : {Collective::all_gather, Collective::all_reduce})
     for (auto const payload : sizes.messages) {
-      double const seconds = collective_seconds(world, exec, kind, payload, 2 * sizes.effort.samples + 1);
+      double const seconds = measure_collective(world, exec, kind, payload, 2 * sizes.effort.samples + 1);
       times.push_back({kind, payload, seconds});
       bench.say("{}   {:10} KiB {:20.5g} us", name(kind), payload / kilobyte, 1e6 * seconds);
     }
   hardware.intra = fit_link(world.size(), times);
   double worst = 1;
   for (auto const& t : times) {
-    double const ratio = link_seconds(hardware.intra, world.size(), t.kind, t.payload) / t.seconds;
+    double const ratio = collective_seconds(hardware.intra, t.kind, world.size(), t.payload) / t.seconds;
     worst = std::max({worst, ratio, 1 / ratio});
   }
   bench.say("link         {:10.2f} us a stage, {:.3f} GB/s; within a factor of {:.2f} of these times",
@@ -251,7 +251,6 @@ void require_one_node(Communicator const& world) {
 /// Collective. Throws Error where the file could not be written now.
 void require_writable(Communicator const& world, std::string const& path) {
   together_on(0, world.mpi(), [&] {
-    if (std::filesystem::is_directory(path)) throw Error("{}: is a folder, expected a file to write", path);
     AtomicFile const file(path); // removes it again
     if (!std::ofstream(file.path())) throw Error("{}: cannot be written", path);
   });

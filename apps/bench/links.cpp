@@ -8,13 +8,11 @@ namespace prowl::bench {
 
 namespace {
 
-double stages(Collective kind, int ranks) {
-  return (kind == Collective::all_reduce ? 2 : 1) * std::ceil(std::log2(ranks));
-}
+int passes(Collective kind) { return kind == Collective::all_reduce ? 2 : 1; }
 
 } // namespace
 
-double collective_seconds(Communicator const& world, Execution const& exec, Collective kind,
+double measure_collective(Communicator const& world, Execution const& exec, Collective kind,
                           std::int64_t payload, int samples) {
   auto const part = payload / std::int64_t(sizeof(float)) / world.size();
   auto const whole = Vector<float>("whole", part * world.size()), sent = Vector<float>("part", part);
@@ -30,16 +28,11 @@ double collective_seconds(Communicator const& world, Execution const& exec, Coll
   return median(seconds);
 }
 
-double link_seconds(Link const& link, int ranks, Collective kind, std::int64_t payload) {
-  return stages(kind, ranks) * link.latency_us * 1e-6 +
-         logical_bytes(kind, ranks, payload) / (link.bandwidth_gbs * 1e9);
-}
-
 Link fit_link(int ranks, std::span<CollectiveTime const> times) {
   // Least squares of a latency + b inverse - 1, with a and b the stages and bytes of a second measured.
   double aa = 0, ab = 0, bb = 0, a1 = 0, b1 = 0;
   for (auto const& t : times) {
-    double const a = stages(t.kind, ranks) / t.seconds;
+    double const a = passes(t.kind) * stages(ranks) / t.seconds;
     double const b = logical_bytes(t.kind, ranks, t.payload) / t.seconds;
     aa += a * a, ab += a * b, bb += b * b, a1 += a, b1 += b;
   }
@@ -57,7 +50,7 @@ double overlap_slowdown(Communicator const& world, Execution const& exec, std::i
   auto const workspace = uninitialised<Vector<float>>("workspace", newton_schulz_workspace(rows, columns));
   auto const part = payload / std::int64_t(sizeof(float)) / world.size();
   auto const sent = Vector<float>("part", part), whole = Vector<float>("whole", part * world.size());
-  double const gather = collective_seconds(world, exec, Collective::all_gather, payload, samples);
+  double const gather = measure_collective(world, exec, Collective::all_gather, payload, samples);
 
   newton_schulz(exec, x, workspace); // the first touch of its memory
   double const once = seconds_together(world, exec, [&] { newton_schulz(exec, x, workspace); });

@@ -8,11 +8,13 @@
 
 #include <prowl/core/error.hpp>
 #include <prowl/io/deck.hpp>
+#include <prowl/optim/matrix_plan.hpp>
 
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <optional>
+#include <set>
 
 namespace prowl::plan {
 
@@ -29,39 +31,50 @@ struct Arguments {
 };
 
 void declare(CLI::App& app, Arguments& a) {
+  CLI::Validator const given([](std::string& text) { return text.empty() ? "empty, expected a value" : ""; }, "TEXT");
   app.add_option("deck", a.deck, "input deck (TOML) of prowl-train")->required();
   app.add_option("overrides", a.overrides, "key=value, over the deck's values");
-  app.add_option("--ranks", a.ranks, "ranks, one a device")->check(CLI::Range(1, 1 << 20));
-  app.add_option("--mesh", a.mesh, "replicas x shards, e.g. 32x8; parallel.replicate otherwise");
-  app.add_option("--hardware", a.hardware,
-                 "description of the cluster (inputs/hardware, prowl-bench calibrate); H100 nodes otherwise");
+  app.add_option("--ranks", a.ranks, "ranks, one a device")->check(CLI::Range(1, most_ranks));
+  auto const text = [&](char const* name, std::string& value, char const* meaning) {
+    app.add_option(name, value, meaning)->check(given);
+  };
+  text("--mesh", a.mesh, "replicas x shards, e.g. 32x8; parallel.replicate otherwise");
+  text("--hardware", a.hardware,
+       "description of the cluster (inputs/hardware, prowl-bench calibrate); H100 nodes otherwise");
   app.add_option("--type", a.type, "operands of matrix products: float32, as they are computed, or bfloat16")
       ->check(CLI::IsMember({"float32", "bfloat16"}));
-  app.add_option("--sweep", a.sweep,
-                 "ranks=8..4096 by doubling, or a list: each method at each number of ranks");
+  text("--sweep", a.sweep, "ranks=8..4096 by doubling, or a list: each method at each number of ranks");
   app.add_option("--per-rank", a.per_rank, "images of a rank and micro-batch: the batch grows with the ranks")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--k", a.periods, "periods K to try: 1..8 or a list");
-  app.add_option("--bucket", a.buckets, "caps on buckets to try, MiB: 32..512 by doubling, or a list");
-  app.add_option("--wire", a.wires, "types of gathered momentum to try: fp32, bf16, or both as fp32,bf16");
-  app.add_option("--placement", a.placements, "placements to try: sharded, dedicated, or both");
-  app.add_option("--json", a.json, "file for everything");
-  app.add_option("--csv", a.csv, "file for a table of the ways to run");
-  app.add_option("--plot", a.plot,
-                 "picture (PNG, SVG or PDF, by the file's name); needs Python with Matplotlib");
-  app.add_option("--trace", a.trace, "file for the simulated timeline of a period in Chrome's trace format");
+      ->check(CLI::Range(1, 1 << 30));
+  text("--k", a.periods, "periods K to try: 1..8 or a list");
+  text("--bucket", a.buckets, "caps on buckets to try, MiB: 32..512 by doubling, or a list");
+  text("--wire", a.wires, "types of gathered momentum to try: fp32, bf16, or both as fp32,bf16");
+  text("--placement", a.placements, "placements to try: sharded, dedicated, or both");
+  text("--json", a.json, "file for everything");
+  text("--csv", a.csv, "file for a table of the ways to run");
+  text("--plot", a.plot, "picture (PNG, SVG or PDF, by the file's name); needs Python with Matplotlib");
+  text("--trace", a.trace, "file for the simulated steps of a period in Chrome's trace format, at most 64");
+}
+
+/// Each file that is written is another.
+void check_outputs(Arguments const& a) {
+  std::set<std::string> seen;
+  for (auto const& path : {a.json, a.csv, a.plot, a.trace})
+    if (!path.empty() && !seen.insert(path).second)
+      throw Error("{}: given for two files, expected names that differ", path);
 }
 
 std::vector<std::int64_t> swept_ranks(std::string const& text) {
   if (!text.starts_with("ranks=")) throw Error("--sweep {}: expected ranks=8..4096", text);
-  return parse_numbers("--sweep", text.substr(6), false);
+  return parse_numbers("--sweep ranks", text.substr(6), false, most_ranks);
 }
 
-/// With all ranks, nothing of the deck but its own way, the ways beside it, or the combinations that were asked for.
+/// The deck's own way to run and either the ways beside it or the combinations that were asked for; or a sweep.
 class Planner {
 public:
   explicit Planner(Arguments const& arguments) : a_(arguments) {
     if (!a_.plot.empty()) check_picture(a_.plot);
+    check_outputs(a_);
     dit::declare(deck_, options_);
     deck_.read_file(a_.deck);
     for (auto const& assignment : a_.overrides) deck_.set(assignment);
@@ -103,8 +116,18 @@ private:
 
   WhatIf tries() const {
     WhatIf values;
-    if (!a_.periods.empty()) values.periods = parse_numbers("--k", a_.periods, true);
-    if (!a_.buckets.empty()) values.bucket_mib = parse_numbers("--bucket", a_.buckets, false);
+    auto const& method = options_.optimizer.method;
+    bool const refreshes = method != "adamw" && method != "rownorm";
+    auto const require = [&](std::string const& text, char const* option, bool has, char const* expected) {
+      if (!text.empty() && !has)
+        throw Error("{} {}: optimizer.method = {} has none, expected {}", option, text, method, expected);
+    };
+    require(a_.periods, "--k", method == "periodic" || method == "scalar", "periodic or scalar");
+    require(a_.buckets, "--bucket", refreshes, "a method that gathers momentum");
+    require(a_.wires, "--wire", refreshes, "a method that gathers momentum");
+    require(a_.placements, "--placement", method != "adamw", "a method with matrices to own");
+    if (!a_.periods.empty()) values.periods = parse_numbers("--k", a_.periods, true, MatrixPlan::longest_period);
+    if (!a_.buckets.empty()) values.bucket_mib = parse_numbers("--bucket", a_.buckets, false, 1 << 20);
     if (!a_.wires.empty()) values.wires = parse_choices("--wire", a_.wires, {"fp32", "bf16"});
     if (!a_.placements.empty())
       values.placements = parse_choices("--placement", a_.placements, {"sharded", "dedicated"});
@@ -121,8 +144,8 @@ private:
   }
 
   int sweep() {
-    if (tries().any() || !a_.mesh.empty() || !a_.trace.empty())
-      throw Error("--sweep plans the deck's own options on its own meshes: without --mesh, --trace, --k, "
+    if (tries().any() || a_.ranks != 0 || !a_.mesh.empty() || !a_.trace.empty())
+      throw Error("--sweep plans the deck's own options on its own meshes: without --ranks, --mesh, --trace, --k, "
                   "--bucket, --wire and --placement");
     auto const ranks = swept_ranks(a_.sweep);
     auto const plans = sweep_ranks(options_, config_, ranks, a_.per_rank, setting_);

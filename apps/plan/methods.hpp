@@ -8,6 +8,8 @@
 
 namespace prowl::plan {
 
+constexpr int most_ranks = 1 << 16; ///< that are planned
+
 struct Method {
   std::string name;
   dit::TrainOptions options;
@@ -37,7 +39,8 @@ struct Recommendation {
 Recommendation recommend(dit::TrainOptions const& deck, dit::ModelConfig const& config, int ranks,
                          Setting const& setting);
 
-/// What the run would fit with: changes to the deck and more ranks, each alone; "" where nothing was found.
+/// What the run would fit with: changes to the deck and more ranks, each alone, or several changes where none alone helps; ""
+/// where nothing was found.
 std::string what_would_fit(RunPlan const& plan, dit::ModelConfig const& config, Setting const& setting);
 
 } // namespace prowl::plan

@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -16,17 +19,31 @@ namespace {
 
 constexpr std::int64_t most_steps = 64; // of a period in one picture
 
-/// Runs a program to its end; its exit status, 127 where it is not there.
-int run_program(std::vector<std::string> arguments) {
+/// Runs a program to its end with `input` to read; its exit status, 127 where it is not there.
+int run_program(std::vector<std::string> arguments, std::string const& input = {}) {
   std::vector<char*> pointers;
   for (auto& argument : arguments) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
+  int ends[2];
+  if (pipe(ends) != 0) throw Error("{}: cannot be started: {}", arguments[0], std::strerror(errno));
   pid_t const child = fork();
-  if (child < 0) throw Error("{}: no process could be started", arguments[0]);
+  if (child < 0) throw Error("{}: cannot be started: {}", arguments[0], std::strerror(errno));
   if (child == 0) {
+    dup2(ends[0], STDIN_FILENO);
+    close(ends[0]);
+    close(ends[1]);
     execvp(pointers[0], pointers.data());
     _exit(127);
   }
+  close(ends[0]);
+  auto const before = std::signal(SIGPIPE, SIG_IGN); // of a program that ends without reading
+  for (std::size_t sent = 0; sent < input.size();) {
+    auto const count = ::write(ends[1], input.data() + sent, input.size() - sent);
+    if (count <= 0) break; // its exit status tells
+    sent += std::size_t(count);
+  }
+  close(ends[1]);
+  std::signal(SIGPIPE, before);
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
@@ -82,11 +99,7 @@ void draw(nlohmann::json const& document, std::string const& path) {
   auto const python = python_with_matplotlib();
   if (python.empty())
     throw Error("--plot {}: no python3 with Matplotlib was found (python3-matplotlib)", path);
-  auto const data = path + ".json.part";
-  write_text(data, document.dump());
-  auto const status = run_program({python, data_file("plot_plan.py"), data, path});
-  std::error_code error;
-  std::filesystem::remove(data, error);
+  auto const status = run_program({python, data_file("plot_plan.py"), "-", path}, document.dump());
   if (status != 0) throw Error("--plot {}: not drawn", path);
 }
 

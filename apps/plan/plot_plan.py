@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Draws what prowl-plan found, from the document that it writes with --json; prowl-plan --plot calls it.
 
-    plot_plan.py DATA.json PICTURE
+    plot_plan.py DATA.json PICTURE     (-: from standard input)
 
 PICTURE: .png, .svg or .pdf. Ways to run at one number of ranks: a bar each, the time of a step by what is on its critical
 path, and memory by kind. A sweep: a line each over the ranks. The same document gives the same picture, byte by byte.
@@ -171,7 +171,7 @@ def main():
     plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True,
                          "svg.hashsalt": "prowl-plan", "savefig.dpi": 180})
     try:
-        with open(data, encoding="utf-8") as file:
+        with sys.stdin if data == "-" else open(data, encoding="utf-8") as file:
             document = json.load(file)
         draw = draw_sweep if document["sweep"] else draw_ways
         draw(document, document["ways"])
@@ -179,9 +179,13 @@ def main():
         sys.exit(f"plot_plan.py: {data}: {error.strerror}")
     except (ValueError, LookupError, TypeError) as error:
         sys.exit(f"plot_plan.py: {data}: not a document of prowl-plan ({error!r})")
+    part = f"{picture}.writing-{os.getpid()}{suffix}"  # the picture appears whole or not at all
     try:
-        plt.savefig(picture, metadata=UNDATED[suffix])
+        plt.savefig(part, metadata=UNDATED[suffix])
+        os.replace(part, picture)
     except (OSError, ValueError) as error:
+        if os.path.exists(part):
+            os.remove(part)
         sys.exit(f"plot_plan.py: {picture}: {getattr(error, 'strerror', None) or error}")
 
 

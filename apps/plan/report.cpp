@@ -19,7 +19,9 @@ struct Scale {
 };
 Scale scale_of(double largest) { return largest < 4 * gib ? Scale{"MiB", 1 << 20} : Scale{"GiB", gib}; }
 
-std::string milliseconds(double seconds) { return fmt::format("{:.4g}", 1e3 * seconds); }
+std::string milliseconds(double seconds) {
+  return seconds >= 1 ? fmt::format("{:.0f}", 1e3 * seconds) : fmt::format("{:.4g}", 1e3 * seconds);
+}
 
 /// The largest parts, by name.
 std::string parts_text(std::vector<std::pair<std::string, double>> const& path, double whole,
@@ -70,8 +72,8 @@ std::string describe_deck(RunPlan const& plan, dit::ModelConfig const& config, S
   std::string out = fmt::format("{}, {} ranks ({} replicate x shard) of {}, products in {}\n"
                                 "parameters: {} trainable, {} with buffers, {} ({:.2f}%) routed to Muon\n",
                                 plan.name, plan.mesh.ranks(), text(plan.mesh), setting.hardware.name,
-                                setting.type, count.trainable, count.total, count.muon,
-                                100 * double(count.muon) / double(count.trainable));
+                                setting.type, count.trainable, count.total, plan.muon,
+                                100 * double(plan.muon) / double(count.trainable));
   out +=
       fmt::format("placement: {}{}, {}\n", o.parallel.placement,
                   o.parallel.placement == "sharded" ? ", " + o.optimizer.system : "", o.parallel.residency);
@@ -87,10 +89,12 @@ std::string describe_deck(RunPlan const& plan, dit::ModelConfig const& config, S
   out += owners_text(plan);
   out += fmt::format("flop of a rank and step: model {:.4g}, Newton-Schulz {:.4g}\n", plan.model_flop,
                      plan.optimizer_flop);
-  out += fmt::format("time, ms: step {}; model {}; optimizer {} (refresh {}, other steps {})\n",
-                     milliseconds(t.seconds), milliseconds(t.computing_seconds),
-                     milliseconds(t.optimizer_seconds), milliseconds(t.refresh_seconds),
-                     milliseconds(t.other_seconds));
+  out += fmt::format("time, ms: step {}; model {}; optimizer {}", milliseconds(t.seconds),
+                     milliseconds(t.computing_seconds), milliseconds(t.optimizer_seconds));
+  if (plan.steps.size() > 1)
+    out += fmt::format(" (step 0 of a period {}, the others {})", milliseconds(t.refresh_seconds),
+                       milliseconds(t.other_seconds));
+  out += '\n';
   out += "communication, ms under way / exposed:";
   for (auto purpose : all_purposes) {
     auto const p = std::size_t(purpose);
@@ -168,12 +172,14 @@ nlohmann::json to_json(RunPlan const& plan) {
   for (auto const& [name, seconds] : plan.time.critical_path)
     path.push_back({{"name", name}, {"seconds", seconds}});
   auto const& o = plan.options;
+  auto const period = plan.period() ? nlohmann::json(*plan.period()) : nlohmann::json();
   return {{"name", plan.name},
           {"method", o.optimizer.method},
           {"system", o.optimizer.system},
           {"placement", o.parallel.placement},
           {"residency", o.parallel.residency},
-          {"period", o.optimizer.period},
+          {"period", period},
+          {"muon", plan.muon},
           {"bucket_mib", o.optimizer.bucket_mib},
           {"wire", o.optimizer.wire},
           {"ranks", plan.mesh.ranks()},

@@ -20,7 +20,7 @@ std::string comparison(std::vector<RunPlan> const& plans);
 std::string gains(std::vector<RunPlan> const& plans);
 
 nlohmann::json to_json(RunPlan const& plan);
-/// Totals of a model's parameters.
+/// Totals of a model's parameters; "muon": of the matrices of its blocks.
 nlohmann::json counts_json(dit::ModelConfig const& config);
 
 } // namespace prowl::plan

@@ -36,7 +36,7 @@ MeshPlace busiest(MeshPlace place, std::vector<double> const& loads) {
 /// checkpoints.
 dit::MemoryPlan memory_on(Hardware const& hardware, dit::MemoryPlan memory) {
   memory.process = std::int64_t(hardware.reserved_gib * double(1 << 30));
-  if (!hardware.host) memory.transport = memory.checkpoint = 0;
+  if (!hardware.host) memory.transport = memory.checkpoint = memory.loader = 0;
   return memory;
 }
 
@@ -51,41 +51,52 @@ std::vector<UnitTime> times_of(dit::TrainOptions const& options, dit::ModelConfi
   return dit::unit_times(work, machine);
 }
 
-void count_optimizer(RunPlan& plan, Layout const& layout) {
+/// What a refresh does on the layout's rank.
+void count_optimizer(RunPlan& plan, Layout const& layout, MatrixPlan const& matrices) {
   auto const options = dit::optimizer_options(plan.options.optimizer);
-  auto const routes = route(layout.parameters(), options);
-  MatrixPlan const matrices(layout, options, routes);
+  for (auto i : matrices.matrices()) plan.muon += layout.parameters()[i].size();
   for (auto const& group : matrices.groups())
     if (group.period > 0 || options.system == System::naive)
       plan.buckets += std::int64_t(group.buckets.size());
-  std::int64_t const element = options.wire == Wire::bfloat16 ? 2 : 4;
-  plan.largest_bucket = matrices.sizes().part * layout.shards() * element;
-  auto const period = matrices.period();
-  for (std::int64_t t = 0; t < period; ++t)
+  plan.largest_bucket =
+      matrices.sizes().part * layout.shards() * (options.wire == Wire::bfloat16 ? 2 : 4);
+  for (auto const& [t, count] : matrices.distinct_steps())
     for (auto const& o : matrices.step(t))
       if (auto const& p = layout.parameters()[o.parameter]; o.refreshes)
-        plan.optimizer_flop += newton_schulz_flop(p.rows(), p.columns()) / double(period);
+        plan.optimizer_flop +=
+            newton_schulz_flop(p.rows(), p.columns()) * double(count) / double(matrices.period());
 }
 
-void count_collectives(RunPlan& plan, Layout const& layout) {
-  auto const options = dit::optimizer_options(plan.options.optimizer);
-  auto const period = MatrixPlan(layout, options, route(layout.parameters(), options)).period();
-  auto const store = planned_traffic(layout, dit::store_options(plan.options));
-  for (std::int64_t t = 0; t < period; ++t) {
-    plan.steps.push_back(dit::planned_step(plan.options, layout, t));
-    auto const& ledger = plan.steps.back();
-    auto& v = plan.volume;
-    double const weight = 1.0 / double(period);
-    v.all_gathers += weight * double(ledger.totals(Collective::all_gather, Purpose::optimizer).calls);
-    v.all_reduces += weight * double(ledger.totals(Collective::all_reduce, Purpose::optimizer).calls);
-    v.optimizer_bytes += weight * ledger.totals(Purpose::optimizer).bytes;
-    v.other_bytes += weight * (store.totals(Purpose::forward).bytes + store.totals(Purpose::backward).bytes);
+void count_collectives(RunPlan& plan, Layout const& layout, MatrixPlan const& matrices) {
+  plan.steps.resize(std::size_t(matrices.period()));
+  Ledger sum;
+  for (std::int64_t t = 0; t < matrices.period(); ++t) {
+    auto const same = matrices.same_step(t);
+    auto& step = plan.steps[std::size_t(t)];
+    step = same < t ? plan.steps[std::size_t(same)] : dit::planned_step(plan.options, layout, t);
+    sum.add(step);
   }
+  auto const steps = double(matrices.period());
+  plan.volume = {double(sum.totals(Collective::all_gather, Purpose::optimizer).calls) / steps,
+                 double(sum.totals(Collective::all_reduce, Purpose::optimizer).calls) / steps,
+                 sum.totals(Purpose::optimizer).bytes / steps,
+                 (sum.totals(Purpose::forward).bytes + sum.totals(Purpose::backward).bytes) / steps};
 }
 
 } // namespace
 
+std::optional<std::int64_t> RunPlan::period() const {
+  auto const& o = options.optimizer;
+  if (o.method == "adamw" || o.method == "rownorm") return {};
+  return o.method == "muon" ? 1 : o.period;
+}
+
 std::string text(MeshShape const& mesh) { return fmt::format("{} x {}", mesh.replicas, mesh.shards); }
+
+std::string duration(double seconds) {
+  if (seconds >= 10) return fmt::format("{:.1f} s", seconds);
+  return seconds >= 1 ? fmt::format("{:.0f} ms", 1e3 * seconds) : fmt::format("{:.4g} ms", 1e3 * seconds);
+}
 
 RunPlan plan_run(std::string name, dit::TrainOptions options, dit::ModelConfig const& config,
                  MeshShape const& mesh, Setting const& setting) {
@@ -104,13 +115,13 @@ RunPlan plan_run(std::string name, dit::TrainOptions options, dit::ModelConfig c
   plan.memory = memory_on(setting.hardware, dit::largest_memory(plan.options, config, place));
   plan.capacity = setting.hardware.capacity_gib * double(1 << 30) *
                   std::min(1.0, double(setting.hardware.devices * machine.nodes()) / mesh.ranks());
-  count_collectives(plan, Layout(list, place, owners.placements));
-  Layout const layout(list, busiest(place, owners.loads), owners.placements);
-  count_optimizer(plan, layout);
+  auto const optimizer = dit::optimizer_options(plan.options.optimizer);
+  auto const routes = route(list, optimizer);
+  Layout const first(list, place, owners.placements), layout(list, busiest(place, owners.loads), owners.placements);
+  count_collectives(plan, first, MatrixPlan(first, optimizer, routes));
+  count_optimizer(plan, layout, MatrixPlan(layout, optimizer, routes));
   auto const times = times_of(plan.options, config, machine, &plan);
-  plan.time =
-      step_time({layout, dit::optimizer_options(plan.options.optimizer), dit::store_options(plan.options)},
-                machine, times);
+  plan.time = step_time({layout, optimizer, dit::store_options(plan.options)}, machine, times);
   return plan;
 }
 

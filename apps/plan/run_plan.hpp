@@ -7,6 +7,7 @@
 
 #include <prowl/plan/step_time.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct MeshShape {
   int ranks() const { return replicas * shards; }
 };
 std::string text(MeshShape const& mesh);
+/// "0.123 ms", "45.67 ms", "1234 ms", "12.3 s".
+std::string duration(double seconds);
 
 /// What runs are planned on.
 struct Setting {
@@ -38,7 +41,8 @@ struct RunPlan {
   MeshShape mesh;
   dit::MemoryPlan memory;    ///< of the rank that holds most
   double capacity = 0;       ///< bytes of memory a rank
-  std::vector<Ledger> steps; ///< of a period: the collectives of the first rank
+  std::vector<Ledger> steps;  ///< of a period: the collectives of the first rank
+  std::int64_t muon = 0;      ///< elements that Muon updates
   Volume volume;
   double model_flop = 0, optimizer_flop = 0;    ///< of the rank in question, a step; NS5's
   std::int64_t buckets = 0, largest_bucket = 0; ///< in a refresh; bytes
@@ -46,6 +50,8 @@ struct RunPlan {
   std::vector<double> loads;                    ///< of owners
   double imbalance = 1;
   StepTime time; ///< of the rank whose update takes longest
+  /// K, or none where nothing is refreshed.
+  std::optional<std::int64_t> period() const;
   bool fits() const { return double(memory.total()) <= capacity; }
 };
 

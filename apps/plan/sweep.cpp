@@ -23,28 +23,32 @@ std::vector<std::string> split(std::string const& text) {
   return parts;
 }
 
-std::int64_t number(std::string const& option, std::string const& text, std::string const& whole) {
+std::int64_t number(std::string const& option, std::string const& text, std::string const& whole,
+                    std::int64_t most) {
   std::int64_t value = 0;
   auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 1)
-    throw Error("{} {}: '{}', expected numbers of at least 1, as 8..64 or 8,16,64", option, whole, text);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1 || value > most)
+    throw Error("{} {}: '{}', expected numbers from 1 to {}, as 8..64 or 8,16,64", option, whole, text, most);
   return value;
 }
 
 } // namespace
 
-std::vector<std::int64_t> parse_numbers(std::string const& option, std::string const& text, bool by_one) {
+std::vector<std::int64_t> parse_numbers(std::string const& option, std::string const& text, bool by_one,
+                                        std::int64_t most) {
   std::vector<std::int64_t> values;
+  auto const add = [&](std::int64_t value) {
+    if (std::ranges::find(values, value) == values.end()) values.push_back(value);
+  };
   auto const dots = text.find("..");
   if (dots == std::string::npos) {
-    for (auto const& part : split(text)) values.push_back(number(option, part, text));
+    for (auto const& part : split(text)) add(number(option, part, text, most));
     return values;
   }
-  auto const first = number(option, text.substr(0, dots), text),
-             last = number(option, text.substr(dots + 2), text);
-  if (last < first || last > (std::int64_t{1} << 30))
-    throw Error("{} {}: expected a range from a smaller to a larger number", option, text);
-  for (auto value = first; value <= last; value = by_one ? value + 1 : 2 * value) values.push_back(value);
+  auto const first = number(option, text.substr(0, dots), text, most),
+             last = number(option, text.substr(dots + 2), text, most);
+  if (last < first) throw Error("{} {}: expected a range from a smaller to a larger number", option, text);
+  for (auto value = first; value <= last; value = by_one ? value + 1 : 2 * value) add(value);
   return values;
 }
 
@@ -58,7 +62,11 @@ std::vector<std::string> parse_choices(std::string const& option, std::string co
 }
 
 dit::TrainOptions with_ranks(dit::TrainOptions deck, std::int64_t ranks, std::int64_t per_rank) {
-  if (per_rank > 0) deck.train.batch = per_rank * ranks * deck.train.accumulate;
+  if (per_rank == 0) return deck;
+  auto const batch = double(per_rank) * double(ranks) * double(deck.train.accumulate);
+  if (batch > 1 << 30)
+    throw Error("--per-rank {}: a batch of {:.0f} images on {} ranks, expected at most {}", per_rank, batch, ranks, 1 << 30);
+  deck.train.batch = per_rank * ranks * deck.train.accumulate;
   return deck;
 }
 
@@ -111,7 +119,7 @@ std::string csv(std::vector<RunPlan> const& plans) {
         "{},\"{}\",{},{},{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},"
         "{:.6g},{},{:.6g}\n",
         plan.mesh.ranks(), plan.name, plan.mesh.replicas, plan.mesh.shards, o.parallel.placement,
-        o.parallel.residency, o.optimizer.system, o.optimizer.period, o.optimizer.bucket_mib,
+        o.parallel.residency, o.optimizer.system, plan.period() ? fmt::format("{}", *plan.period()) : "", o.optimizer.bucket_mib,
         o.optimizer.wire, plan.time.seconds, plan.time.computing_seconds, plan.time.optimizer_seconds,
         plan.time.exposed_seconds(), plan.volume.all_gathers, plan.volume.all_reduces,
         plan.volume.optimizer_bytes / gib, plan.volume.other_bytes / gib, double(plan.memory.total()) / gib,

@@ -8,8 +8,10 @@
 
 namespace prowl::plan {
 
-/// "8..4096" by doubling (`by_one`: "1..8" by one), "16,64,256", or "16|64|256". Throws Error naming `option`.
-std::vector<std::int64_t> parse_numbers(std::string const& option, std::string const& text, bool by_one);
+/// "8..4096" by doubling (`by_one`: "1..8" by one), "16,64,256", or "16|64|256", each from 1 to `most`. Throws Error naming
+/// `option`.
+std::vector<std::int64_t> parse_numbers(std::string const& option, std::string const& text, bool by_one,
+                                        std::int64_t most);
 /// Of `choices`. Throws Error naming `option`.
 std::vector<std::string> parse_choices(std::string const& option, std::string const& text,
                                        std::vector<std::string> const& choices);

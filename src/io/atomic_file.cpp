@@ -26,18 +26,24 @@ void flush_to_disk(std::string const& path, int flags) {
 
 } // namespace
 
-AtomicFile::AtomicFile(std::string target)
-    : target_(std::move(target)), path_(fmt::format("{}.writing-{}", target_, ::getpid())) {
-  auto const folder = std::filesystem::absolute(target_).parent_path();
-  if (!std::filesystem::is_directory(folder))
+AtomicFile::AtomicFile(std::string target) : target_(std::move(target)) {
+  namespace fs = std::filesystem;
+  direct_ = fs::exists(target_) && !fs::is_regular_file(target_) && !fs::is_directory(target_);
+  for (int links = 0; !direct_ && fs::is_symlink(target_) && links < 40; ++links)
+    target_ = (fs::absolute(target_).parent_path() / fs::read_symlink(target_)).string();
+  auto const folder = fs::absolute(target_).parent_path();
+  if (!fs::is_directory(folder))
     throw Error("{}: cannot be written: there is no folder {}", target_, folder.string());
+  if (fs::is_directory(target_)) throw Error("{}: is a folder, expected a file to write", target_);
+  path_ = direct_ ? target_ : fmt::format("{}.writing-{}", target_, ::getpid());
 }
 
 AtomicFile::~AtomicFile() {
-  if (!committed_) ::unlink(path_.c_str());
+  if (!committed_ && !direct_) ::unlink(path_.c_str());
 }
 
 void AtomicFile::commit() {
+  if (direct_) return;
   flush_to_disk(path_, O_RDONLY);
   if (std::rename(path_.c_str(), target_.c_str()) != 0)
     throw Error("{}: cannot be renamed to {}: {}", path_, target_, std::strerror(errno));

@@ -5,12 +5,14 @@
 
 namespace prowl {
 
-/// A file being written beside its target, under another name in the same folder.
+/// A file being written beside its target, under another name in the same folder. A link is followed; what is no file, as
+/// /dev/stdout, is written itself.
 ///
 /// Write to `path()`, close it, then `commit()`. Without a commit (an exception on the way) the destructor
 /// removes what was written, and the target is as it was.
 class AtomicFile {
 public:
+  /// Throws Error naming the target where its folder is missing, or where it is a folder.
   explicit AtomicFile(std::string target);
   AtomicFile(AtomicFile const&) = delete;
   AtomicFile& operator=(AtomicFile const&) = delete;
@@ -25,6 +27,7 @@ public:
 
 private:
   std::string target_, path_;
+  bool direct_ = false; ///< the target is no file
   bool committed_ = false;
 };
 

@@ -5,8 +5,12 @@
 #include <prowl/kernels/newton_schulz.hpp>
 #include <prowl/optim/split_direction.hpp>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <set>
 
 namespace prowl {
 
@@ -102,11 +106,43 @@ bool MatrixPlan::refreshes(std::size_t parameter, std::int64_t t) const {
   return o.direction != Direction::row_norm && t % o.period == 0;
 }
 
-std::int64_t MatrixPlan::period() const {
-  std::int64_t period = 1;
+/// Of the matrices that are refreshed, each once.
+std::vector<std::int64_t> MatrixPlan::periods() const {
+  std::set<std::int64_t> periods;
   for (auto i : matrices_)
-    if (routes_[i].muon.direction != Direction::row_norm) period = std::lcm(period, routes_[i].muon.period);
-  return period;
+    if (routes_[i].muon.direction != Direction::row_norm) periods.insert(routes_[i].muon.period);
+  return {periods.begin(), periods.end()};
+}
+
+std::int64_t MatrixPlan::period() const {
+  std::int64_t all = 1;
+  for (auto period : periods()) {
+    auto const factor = period / std::gcd(all, period);
+    if (factor > longest_period / all)
+      throw Error("periods K of {}: their steps repeat after more than {}, expected at most that many to plan",
+                  fmt::join(periods(), ", "), longest_period);
+    all *= factor;
+  }
+  return all;
+}
+
+std::int64_t MatrixPlan::same_step(std::int64_t t) const {
+  auto const list = periods();
+  auto const alike = [&](std::int64_t s) {
+    return std::ranges::all_of(list, [&](auto period) { return (s % period == 0) == (t % period == 0); });
+  };
+  std::int64_t s = 0;
+  while (!alike(s)) ++s;
+  return s;
+}
+
+std::vector<MatrixPlan::Distinct> MatrixPlan::distinct_steps() const {
+  std::map<std::int64_t, std::int64_t> counts;
+  auto const steps = period();
+  for (std::int64_t t = 0; t < steps; ++t) ++counts[same_step(t)];
+  std::vector<Distinct> distinct;
+  for (auto const& [t, count] : counts) distinct.push_back({t, count});
+  return distinct;
 }
 
 void MatrixPlan::add_row_norm(std::vector<std::size_t> const& local, bool tall,

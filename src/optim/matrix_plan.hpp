@@ -55,8 +55,16 @@ public:
   std::vector<MatrixOperation> step(std::int64_t t) const;
   /// The collectives of step t.
   Ledger traffic(std::int64_t t) const;
-  /// After how many steps they come again.
+  /// After how many steps they come again. Throws Error where that is more than `longest_period`.
   std::int64_t period() const;
+  static constexpr std::int64_t longest_period = 10000;
+  /// The first step of a period that does the same as step t.
+  std::int64_t same_step(std::int64_t t) const;
+  /// The steps of a period, those that do the same as an earlier one only counted there.
+  struct Distinct {
+    std::int64_t t, count;
+  };
+  std::vector<Distinct> distinct_steps() const;
 
   /// The matrices, and of them those that this rank owns.
   std::vector<std::size_t> const& matrices() const { return matrices_; }
@@ -77,6 +85,7 @@ public:
 private:
   void add_group(std::size_t parameter);
   void add_sizes();
+  std::vector<std::int64_t> periods() const;
   bool gathers(Group const& group, std::int64_t t) const;
   bool refreshes(std::size_t parameter, std::int64_t t) const;
   std::int64_t wire_bytes() const;

@@ -6,12 +6,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <set>
 
 namespace prowl {
 
 namespace {
+
+constexpr double most_devices = 1 << 20;
 
 void declare_link(Deck& deck, std::string const& key, Link& link, std::string const& where) {
   deck.option(key + ".latency_us", link.latency_us, "microseconds of one stage of a collective, " + where,
@@ -37,16 +40,16 @@ void declare_product(DeckSchema& schema, ProductRate& row) {
 void declare(Deck& deck, Hardware& h) {
   deck.option("name", h.name, "what the file describes", not_empty());
   deck.option("node.devices", h.devices, "devices of a node; a rank has one to itself as far as they go",
-              at_least(1));
-  deck.option("node.max_nodes", h.max_nodes, "nodes that there are; 0: no limit", at_least(0));
+              between(1, most_devices));
+  deck.option("node.max_nodes", h.max_nodes, "nodes that there are; 0: no limit", between(0, most_devices));
   deck.option("node.host", h.host, "ranks are processes on a host and share its memory with their program");
   deck.option("node.shared_product", h.shared_product,
               "speed of products with all devices at work, relative to one alone", above(0));
   deck.option("node.shared_stream", h.shared_stream,
               "speed of passes through memory with all devices at work, relative to one alone", above(0));
-  deck.option("memory.capacity_gib", h.capacity_gib, "GiB of a device", above(0));
+  deck.option("memory.capacity_gib", h.capacity_gib, "GiB of a device", between(0, 1 << 20));
   deck.option("memory.reserved_gib", h.reserved_gib, "GiB of it that a program takes before it has any array",
-              at_least(0));
+              between(0, 1 << 20));
   deck.option("kernel.latency_us", h.kernel_us, "microseconds of a kernel beside its work", at_least(0));
   deck.option("overlap.slowdown", h.overlap_slowdown,
               "seconds of computation lost to a second of communication beside it", between(0, 1));
@@ -89,15 +92,24 @@ std::string others(std::filesystem::path const& path) {
   std::error_code error;
   for (auto const& entry : std::filesystem::directory_iterator(folder, error))
     if (entry.path().extension() == ".toml") names.insert(entry.path().string());
+  while (names.size() > 8) names.erase(std::prev(names.end()));
   return names.empty() ? "a TOML file as prowl-bench calibrate writes"
                        : fmt::format("one of {}", fmt::join(names, ", "));
 }
 
 } // namespace
 
+int stages(int ranks) { return ranks > 1 ? int(std::bit_width(unsigned(ranks - 1))) : 0; }
+
+double collective_seconds(Link const& link, Collective kind, int ranks, std::int64_t bytes) {
+  double const passes = kind == Collective::all_reduce ? 2 : 1;
+  return passes * stages(ranks) * link.latency_us * 1e-6 +
+         logical_bytes(kind, ranks, bytes) / (link.bandwidth_gbs * 1e9);
+}
+
 Hardware read_hardware(std::string const& path) {
-  if (!std::filesystem::is_regular_file(path))
-    throw Error("hardware {}: no such file, expected {}", path, others(path));
+  if (!std::filesystem::exists(path)) throw Error("hardware {}: no such file, expected {}", path, others(path));
+  if (std::filesystem::is_directory(path)) throw Error("hardware {}: is a folder, expected {}", path, others(path));
   Hardware hardware;
   Deck deck;
   declare(deck, hardware);

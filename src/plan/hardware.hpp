@@ -1,7 +1,9 @@
 /// What a cluster can do, as a file in inputs/hardware/ says: the numbers that times are computed from.
 ///
-/// Links follow the alpha-beta model: a message of n bytes takes latency + n / bandwidth.
+/// Links follow the alpha-beta model: see collective_seconds.
 #pragma once
+
+#include <prowl/comm/ledger.hpp>
 
 #include <cstdint>
 #include <string>
@@ -46,6 +48,12 @@ struct Hardware {
   Link intra{0, 0}; ///< within a node
   Link inter{0, 0}; ///< between nodes, of one device
 };
+
+/// Seconds of a collective of `ranks` ranks on one link, `bytes` in its gathered, reduced or broadcast array: a latency for each
+/// of the ceil(log2 ranks) stages, logical_bytes over the bandwidth; an all-reduce has the stages twice.
+double collective_seconds(Link const& link, Collective kind, int ranks, std::int64_t bytes);
+/// ceil(log2 ranks).
+int stages(int ranks);
 
 /// Reads a TOML file. Throws Error naming file, key, value and what was expected; a file that is not there names those that are
 /// beside it.

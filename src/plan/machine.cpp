@@ -39,8 +39,6 @@ double product_rate(std::vector<ProductRate> const& rates, std::string const& op
   return interpolate(by_narrow, narrow);
 }
 
-int stages(int ranks) { return int(std::ceil(std::log2(double(ranks)))); }
-
 } // namespace
 
 Machine::Machine(Hardware hardware, MeshPlace const& mesh, std::string type)
@@ -107,15 +105,16 @@ int Machine::per_node(Axis axis) const {
 int Machine::channel(Axis axis) const { return size(mesh_, axis) > per_node(axis) ? 1 : 0; }
 
 double Machine::collective(Collective kind, Axis axis, std::int64_t bytes) const {
-  int const ranks = size(mesh_, axis), here = per_node(axis), groups = (ranks + here - 1) / here;
+  int const ranks = size(mesh_, axis), here = per_node(axis), nodes = (ranks + here - 1) / here;
   if (ranks == 1) return kind == Collective::all_gather ? stream(2 * double(bytes), double(bytes)) : 0;
-  auto const& [intra, inter] = std::pair(hardware_.intra, hardware_.inter);
-  double const passes = kind == Collective::all_reduce ? 2 : 1;
-  double const latency =
-      passes * 1e-6 * (stages(here) * intra.latency_us + stages(groups) * inter.latency_us);
-  double bandwidth = here > 1 ? intra.bandwidth_gbs : inter.bandwidth_gbs;
-  if (groups > 1) bandwidth = std::min(bandwidth, here * inter.bandwidth_gbs);
-  return turns_ * (latency + logical_bytes(kind, ranks, bytes) / (bandwidth * 1e9));
+  if (nodes == 1) return turns_ * collective_seconds(hardware_.intra, kind, ranks, bytes);
+  int const fewest = ranks % here == 0 ? here : ranks % here; // of the group in a node
+  auto link = hardware_.inter;
+  link.bandwidth_gbs *= fewest;
+  if (here > 1) link.bandwidth_gbs = std::min(link.bandwidth_gbs, hardware_.intra.bandwidth_gbs);
+  link.latency_us = (stages(here) * hardware_.intra.latency_us + stages(nodes) * hardware_.inter.latency_us) /
+                    stages(ranks);
+  return turns_ * collective_seconds(link, kind, ranks, bytes);
 }
 
 } // namespace prowl

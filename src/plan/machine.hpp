@@ -34,9 +34,9 @@ public:
   double stream(double bytes, double working_set, double kernels = 1) const;
   /// NS5 of a rows x columns matrix, kernel by kernel.
   double newton_schulz(std::int64_t rows, std::int64_t columns) const;
-  /// A collective whose gathered, reduced or broadcast array has `bytes`. Stages: the logarithms of the ranks in a node and of
-  /// the nodes, twice for an all-reduce. Volume: logical_bytes. Bandwidth: a device's within a node; between nodes at most that
-  /// of all of the group's devices in a node, since a ring enters and leaves each node once (Patarasuk and Yuan, 2009).
+  /// A collective whose gathered, reduced or broadcast array has `bytes`, as collective_seconds. Over nodes: stages within a node,
+  /// then between them; at most the bandwidth of all of the group's devices in the node with fewest of them, since a ring enters
+  /// and leaves each node once (Patarasuk and Yuan, 2009).
   double collective(Collective kind, Axis axis, std::int64_t bytes) const;
   /// The links that a group's collectives use: 0 within a node, 1 between nodes. Those of one kind follow each other.
   int channel(Axis axis) const;

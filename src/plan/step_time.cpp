@@ -45,9 +45,13 @@ public:
 private:
   using Collectives = std::map<std::size_t, std::vector<std::size_t>>; // by unit
 
-  /// Kernels over `elements` that pass through `bytes` of each.
+  /// Kernels over `elements` that pass through `bytes` of each; over the optimizer's arrays in turn.
   void pass(char const* name, double elements, double bytes, double kernels = 1) {
     if (elements > 0) program_.compute(name, machine_.stream(elements * bytes, working_set_, kernels));
+  }
+  /// Likewise, over a whole matrix or unit.
+  void pass_whole(char const* name, double elements, double bytes, double kernels = 1) {
+    if (elements > 0) program_.compute(name, machine_.stream(elements * bytes, elements * bytes, kernels));
   }
 
   std::size_t collective(Collective kind, Purpose purpose, Axis axis, std::int64_t bytes) {
@@ -59,6 +63,7 @@ private:
     for (std::size_t i = 0; i < routes_.size(); ++i) pass("gradient norm", double(layout_.size(i)), 4);
     program_.wait(collective(Collective::all_reduce, Purpose::other, Axis::world,
                              std::int64_t(routes_.size() * sizeof(double))));
+    if (options_.clip > 0) pass("clip", double(layout_.gradients_size()), 8); // as if always
   }
 
   /// The bytes that kernels pass through, an element: a momentum reads G and M and writes M; a copy reads and writes; sums of
@@ -97,11 +102,11 @@ private:
       program_.wait(slots_[o.slot]);
       break;
     case Kind::update_gathered:
-      pass("join shards", double(layout_.parameters()[o.parameter].size()), wire_bytes() + 4);
+      pass_whole("join shards", double(layout_.parameters()[o.parameter].size()), wire_bytes() + 4);
       whole_matrix(o);
       break;
     case Kind::update_owned:
-      pass("copy", double(layout_.parameters()[o.parameter].size()), 8);
+      pass_whole("copy", double(layout_.parameters()[o.parameter].size()), 8);
       whole_matrix(o);
       break;
     }
@@ -127,8 +132,14 @@ private:
     if (o.refreshes)
       program_.compute("NS5", machine_.newton_schulz(p.rows(), p.columns()));
     else
-      pass("RowNorm", double(p.size()), 12);
+      pass_whole("RowNorm", double(p.size()), 12);
     pass("update", double(layout_.size(o.parameter)), 12);
+  }
+
+  double sharded_parameters(Layout::Unit const& unit) const {
+    double count = 0;
+    for (auto i = unit.first; i < unit.last; ++i) count += !layout_.placement(i);
+    return count;
   }
 
   void launch(Collectives& collectives, StoreOperation const& o) {
@@ -153,7 +164,7 @@ private:
       break;
     case Kind::await_weights:
       wait(fetches_, o.unit);
-      pass("join shards", double(unit->size - unit->owned), 8);
+      pass_whole("join shards", double(unit->size - unit->owned), 8, sharded_parameters(*unit));
       break;
     case Kind::forward:
       wait(publications_, o.unit);
@@ -163,7 +174,7 @@ private:
       program_.compute("backward", units[o.unit].backward);
       break;
     case Kind::reduce:
-      if (gathers) pass("pack gradients", double(unit->size), 8);
+      if (gathers) pass_whole("pack gradients", double(unit->size), 8, 1 + sharded_parameters(*unit));
       launch(reductions_, o);
       break;
     case Kind::await_gradients:
@@ -206,21 +217,16 @@ private:
   Collectives fetches_, reductions_, hand_overs_, publications_;
 };
 
-/// The steps of a period that are alike: one of them, and how many there are.
-std::map<std::int64_t, std::int64_t> distinct_steps(MatrixPlan const& plan,
-                                                    std::vector<Route> const& routes) {
-  std::map<std::vector<bool>, std::int64_t> first;
-  std::map<std::int64_t, std::int64_t> counts;
-  std::vector<std::int64_t> periods;
-  for (auto i : plan.matrices()) periods.push_back(routes[i].muon.period);
-  std::ranges::sort(periods);
-  periods.erase(std::ranges::unique(periods).begin(), periods.end());
-  for (std::int64_t t = 0; t < plan.period(); ++t) {
-    std::vector<bool> refreshed;
-    for (auto period : periods) refreshed.push_back(t % period == 0);
-    ++counts[first.try_emplace(refreshed, t).first->second];
+/// More micro-batches than these follow each other as the last two do.
+constexpr int simulated_micro_batches = 4;
+
+void add(StepTime& sum, double weight, Timeline const& timeline, std::map<std::string, double>& path) {
+  sum.seconds += weight * timeline.seconds;
+  for (std::size_t p = 0; p < sum.exposed.size(); ++p) {
+    sum.communication[p] += weight * timeline.communication[p];
+    sum.exposed[p] += weight * timeline.exposed[p];
   }
-  return counts;
+  for (auto const& [name, seconds] : timeline.critical_path) path[name] += weight * seconds;
 }
 
 } // namespace
@@ -243,39 +249,42 @@ Program step_program(RankPlan const& plan, Machine const& machine, std::vector<U
 double StepTime::exposed_seconds() const { return std::accumulate(exposed.begin(), exposed.end(), 0.0); }
 
 StepTime step_time(RankPlan const& plan, Machine const& machine, std::vector<UnitTime> const& units) {
-  auto const routes = route(plan.layout.parameters(), plan.optimizer);
-  MatrixPlan const matrices(plan.layout, plan.optimizer, routes);
+  MatrixPlan const matrices(plan.layout, plan.optimizer, route(plan.layout.parameters(), plan.optimizer));
   auto const period = double(matrices.period()), slowdown = machine.hardware().overlap_slowdown;
+  int const micro_batches = plan.store.micro_batches, extra = micro_batches - simulated_micro_batches;
+  auto const run = [&](int count, std::int64_t t) {
+    RankPlan part = plan;
+    part.store.micro_batches = count;
+    return simulate(step_program(part, machine, units, t), slowdown);
+  };
   StepTime mean;
-  for (auto const& unit : units) mean.computing_seconds += unit.forward + unit.backward;
-  mean.computing_seconds *= plan.store.micro_batches;
+  for (auto const& unit : units) mean.computing_seconds += (unit.forward + unit.backward) * micro_batches;
   std::map<std::string, double> path;
-  for (auto const& [t, count] : distinct_steps(matrices, routes)) {
-    auto const timeline = simulate(step_program(plan, machine, units, t), slowdown);
+  for (auto const& [t, count] : matrices.distinct_steps()) {
     auto const optimizer = simulate(optimizer_program(plan, machine, t), slowdown).seconds;
     double const weight = double(count) / period;
-    mean.seconds += weight * timeline.seconds;
+    if (extra <= 0) {
+      add(mean, weight, run(micro_batches, t), path);
+    } else {
+      add(mean, weight * (1 + extra), run(simulated_micro_batches, t), path);
+      add(mean, -weight * extra, run(simulated_micro_batches - 1, t), path);
+    }
     mean.optimizer_seconds += weight * optimizer;
     if (t == 0)
       mean.refresh_seconds = optimizer;
     else
       mean.other_seconds += optimizer * double(count) / (period - 1);
-    for (std::size_t p = 0; p < mean.exposed.size(); ++p) {
-      mean.communication[p] += weight * timeline.communication[p];
-      mean.exposed[p] += weight * timeline.exposed[p];
-    }
-    for (auto const& [name, seconds] : timeline.critical_path) path[name] += weight * seconds;
   }
+  std::erase_if(path, [](auto const& part) { return part.second <= 0; });
   mean.critical_path.assign(path.begin(), path.end());
   std::ranges::stable_sort(mean.critical_path, std::greater{}, [](auto const& part) { return part.second; });
   return mean;
 }
 
 double optimizer_seconds(RankPlan const& plan, Machine const& machine) {
-  auto const routes = route(plan.layout.parameters(), plan.optimizer);
-  MatrixPlan const matrices(plan.layout, plan.optimizer, routes);
+  MatrixPlan const matrices(plan.layout, plan.optimizer, route(plan.layout.parameters(), plan.optimizer));
   double mean = 0;
-  for (auto const& [t, count] : distinct_steps(matrices, routes))
+  for (auto const& [t, count] : matrices.distinct_steps())
     mean += double(count) / double(matrices.period()) *
             simulate(optimizer_program(plan, machine, t), machine.hardware().overlap_slowdown).seconds;
   return mean;

@@ -17,7 +17,8 @@ class Walk {
 public:
   Walk(Layout const& layout, StoreOptions const& options)
       : layout_(layout), options_(options), gathers_(layout.shards() > 1),
-        slots_(layout.units().size(), options.prefetch, options.residency, gathers_) {}
+        slots_(layout.units().size(), options.prefetch, options.residency, gathers_),
+        whole_(layout.units().size(), false) {}
 
   std::vector<StoreOperation> run() {
     auto const units = layout_.units().size();
@@ -65,7 +66,9 @@ private:
           transfers.push_back({Collective::broadcast, purpose, Axis::shard, bytes(pack.whole.size)});
         add(Kind::fetch, claim.unit, std::move(transfers));
       }
-      if (claim.unit == unit) add(Kind::await_weights, unit);
+      if (claim.fetch) whole_[claim.unit] = false;
+      if (claim.unit == unit && !whole_[unit]) add(Kind::await_weights, unit);
+      if (claim.unit == unit) whole_[unit] = true;
     }
   }
 
@@ -125,6 +128,7 @@ private:
   StoreOptions const& options_;
   bool gathers_;
   UnitSlots slots_;
+  std::vector<bool> whole_; // by unit
   std::vector<StoreOperation> operations_;
   int micro_batch_ = 0;
   std::size_t reducing_ = UnitSlots::none, handed_over_ = UnitSlots::none;

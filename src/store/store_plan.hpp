@@ -20,7 +20,7 @@ struct Transfer {
 struct StoreOperation {
   enum class Kind {
     fetch,           ///< starts to make `unit` whole
-    await_weights,   ///< waits for that, and puts the unit together
+    await_weights,   ///< waits for that, and puts the unit together; not where it is whole already
     forward,         ///< the model computes on the unit
     backward,        ///< likewise
     reduce,          ///< packs the unit's gradients, starts to sum them over the shard group

@@ -32,7 +32,7 @@ def check_values(machine):
     if node["host"]:
         physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
         assert math.isclose(memory["capacity_gib"], physical / ranks, rel_tol=1e-3)
-    assert memory["reserved_gib"] == 0 and machine["kernel"]["latency_us"] > 0
+    assert 0 < memory["reserved_gib"] < memory["capacity_gib"] and machine["kernel"]["latency_us"] > 0
     for shared in (node["shared_product"], node["shared_stream"]):
         assert 0 < shared <= 1 and (ranks > 1 or shared == 1)
     assert 0 <= machine["overlap"]["slowdown"] <= 1 and (ranks > 1 or machine["overlap"]["slowdown"] == 0)

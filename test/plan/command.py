@@ -144,6 +144,40 @@ class Command(unittest.TestCase):
         self.assert_refused([self.folder / "none.toml", "--ranks", 8], "none.toml")
         self.assert_refused([DECK, "--ranks", 8, "--json", self.folder / "no" / "x.json"], "x.json")
         self.assert_refused([DECK, "--ranks", 8, "--plot", self.folder / "x.bmp"], "x.bmp")
+        self.assert_refused([DECK, "--ranks", 8, "--json", self.folder], str(self.folder), "folder")
+        self.assert_refused([DECK, "--sweep", f"ranks={2**32}"], "--sweep", str(2**32))
+        self.assert_refused([DECK, "--ranks", 8, "--sweep", "ranks=8"], "--sweep", "--ranks")
+        self.assert_refused([DECK, "--ranks", 8, "--per-rank", 2**30], "--per-rank", str(2**30))
+        self.assert_refused([DECK, "--ranks", 8, f"train.batch={2**40}"], "train.batch", str(2**40))
+        self.assert_refused([DECK, "--ranks", 8, "optimizer.period=1000000"], "1000000", "at most")
+        self.assert_refused([DECK, "--ranks", 8, "--k", "1..1000000"], "--k", "1000000")
+        self.assert_refused([DECK, "--ranks", 8, "--bucket", 2**44], "--bucket", str(2**44))
+        self.assert_refused([DECK, "--ranks", 8, "--k", "1..3", "optimizer.method=muon"], "--k", "muon", "periodic")
+        self.assert_refused([DECK, "--ranks", 8, "--mesh", ""], "--mesh")
+        self.assert_refused([DECK, "--ranks", 8, "--json", self.folder / "x", "--csv", self.folder / "x"], "two files")
+
+    def test_what_would_fit_does_fit(self):
+        for deck, *arguments in (("15b", "--ranks", 8, "parallel.residency=z2"),
+                                 ("9b", "--ranks", 4, "train.batch=4", "parallel.placement=dedicated", "parallel.owners=first"),
+                                 ("15b", "--ranks", 4096, "parallel.placement=dedicated", "parallel.owners=first"),
+                                 ("9b", "--ranks", 256, "parallel.prefetch=40"), ("1.3b", "--ranks", 8)):
+            request = [INPUTS / f"mmdit-{deck}.toml", *arguments]
+            error = self.run_plan(*request).stderr
+            self.assertIn("what would fit: ", error)
+            for way in error.strip().split("what would fit: ")[1].split(", or "):
+                if way.endswith(")"):  # 32 ranks (1 x 32)
+                    request[request.index("--ranks") + 1] = int(way.split()[0])
+                    self.plan(*request)
+                else:
+                    self.plan(*request, *way.split())
+
+    def test_a_device_is_written_to_and_a_link_is_followed(self):
+        target, link = self.folder / "target.csv", self.folder / "link.csv"
+        link.symlink_to(target)
+        out = self.plan(DECK, "--ranks", 64, "--k", "1", "--csv", "/dev/stdout")
+        self.assertIn("ranks,way,", out)
+        self.plan(DECK, "--ranks", 64, "--k", "1", "--csv", link)
+        self.assertTrue(link.is_symlink() and target.is_file())
 
 
 if __name__ == "__main__":

@@ -86,9 +86,10 @@ class Exact(launch.Case):
         if os.environ.get("PROWL_SANITIZE"):
             self.skipTest("a sanitizer needs memory of its own")
         model = {"model.hidden": 256, "model.layers": 4, "model.patch": 4, "train.batch": 16, "run.steps": 3}
-        for ranks in (1, 2, 3, 4):
+        for ranks, replicas in ((1, 1), (2, 1), (3, 1), (4, 1), (2, 2), (4, 2)):
             for placement in ("sharded", "dedicated"):
-                run, options = f"{placement}-{ranks}", {**model, "parallel.placement": placement}
+                run = f"{placement}-{ranks}-{replicas}"
+                options = {**model, "parallel.placement": placement, "parallel.replicate": replicas}
                 # What the program takes before it has any array: the plan has it from the hardware's description.
                 dry = self.mpi("PROWL_TRAIN", ranks, *self.arguments(run, options), "--dry-run").out
                 process = float(re.search(r"process ([0-9.]+)", dry).group(1)) / 1024

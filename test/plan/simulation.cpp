@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 
@@ -214,4 +215,38 @@ TEST(Simulation, a_step_waits_for_weights_that_are_not_fetched_ahead) {
   // Of the backward: b's gather, b's reduction and behind it a's gather, a's reduction; one ahead, b's gather and a's reduction.
   EXPECT_NEAR(none.exposed[std::size_t(Purpose::backward)], 4 * g, 1e-9 * g);
   EXPECT_NEAR(one.exposed[std::size_t(Purpose::backward)], 2 * g, 1e-9 * g);
+}
+
+// z2: a unit is put together once a step, z3: in each forward and backward.
+TEST(Simulation, a_unit_that_stays_whole_is_put_together_once) {
+  Layout const layout({{"a.w", {8, 8}, "a"}, {"b.w", {8, 8}, "b"}}, {.shards = 2});
+  for (int micro_batches : {1, 3}) {
+    auto const joins = [&](Residency residency) {
+      StoreOptions store;
+      store.residency = residency;
+      store.micro_batches = micro_batches;
+      return std::ranges::count(plan_store_step(layout, store), StoreOperation::Kind::await_weights, &StoreOperation::kind);
+    };
+    EXPECT_EQ(joins(Residency::z2), 2);
+    EXPECT_EQ(joins(Residency::z3), 2 * 2 * micro_batches);
+  }
+}
+
+// What is simulated of many micro-batches: the first and the last, and one between as often as it comes.
+TEST(Simulation, many_micro_batches_take_as_long_as_all_of_them) {
+  Layout const layout({{"a.w", {64, 64}, "a"}, {"b.w", {64, 64}, "b"}}, {.shards = 2});
+  Machine const machine(test::ideal_hardware(), layout.place());
+  StoreOptions store;
+  store.micro_batches = 9;
+  double const gather = 0.5 * 4 * 64 * 64 / test::bandwidth;
+  for (double computation : {0.3 * gather, 1.4 * gather, 5 * gather}) {
+    std::vector<UnitTime> const units(2, {computation, 2 * computation});
+    RankPlan const plan{layout, {}, store};
+    auto const whole = simulate(step_program(plan, machine, units, 0), 0);
+    RankPlan single = plan;
+    single.optimizer.muon.period = 1;
+    auto const time = step_time(single, machine, units);
+    EXPECT_NEAR(time.seconds, whole.seconds, 1e-9 * whole.seconds);
+    EXPECT_NEAR(time.exposed_seconds(), whole.exposed_seconds(), 1e-9 * whole.seconds);
+  }
 }

@@ -46,10 +46,13 @@ void declare_model(Deck& deck, ModelOptions& model) {
               "width of the pooled text vector; the preset's or the data set's where there is one", size);
 }
 
+/// Beyond any run, and numbers of it multiply without overflow.
+constexpr double most = 1 << 30;
+
 void declare_train(Deck& deck, TrainingOptions& train) {
-  deck.option("train.batch", train.batch, "images a step, over all ranks", at_least(1));
+  deck.option("train.batch", train.batch, "images a step, over all ranks", between(1, most));
   deck.option("train.accumulate", train.accumulate, "micro-batches a step; must divide the batch",
-              at_least(1));
+              between(1, most));
   deck.option("train.validate_every", train.validate_every,
               "steps from one validation to the next; 0: only at the end", at_least(0));
   deck.option("train.validation_batches", train.validation_batches, "batches in a validation", at_least(1));
@@ -151,7 +154,7 @@ void declare_rest(Deck& deck, TrainOptions& options) {
               "whole step (z2)",
               one_of({"z3", "z2"}));
   deck.option("parallel.prefetch", options.parallel.prefetch, "blocks made whole ahead of the one in use",
-              at_least(0));
+              between(0, most));
   deck.option("sample.prompts", options.sample.prompts, "prompts of the sample grid");
   deck.option("sample.steps", options.sample.steps, "Euler steps of a sample", at_least(1));
   deck.option("sample.guidance", options.sample.guidance, "weight of classifier-free guidance; 1: none",

@@ -25,9 +25,10 @@ std::int64_t host_batch_bytes(ModelConfig const& config, std::int64_t samples) {
   return samples * elements * std::int64_t(sizeof(float));
 }
 
-/// Open MPI's non-blocking reduce-scatter works in two more arrays as long as the one that is sent, its all-reduce and its
-/// reduce in one where a rank passes on what it gets from others; one unit is reduced at a time. What passes between ranks of a node goes through at most 512 fragments of
-/// 32 KiB a rank (its parameters btl_vader_free_list_max and btl_vader_max_send_size).
+/// Open MPI's non-blocking reduce-scatter works in two more arrays as long as the one that is sent; its reduce in one where a rank
+/// passes on what it gets from others, so among three ranks or more, and its all-reduce likewise; one unit is reduced at a time.
+/// What passes between ranks of a node goes through at most 512 fragments of 32 KiB a rank (its parameters
+/// btl_vader_free_list_max and btl_vader_max_send_size).
 std::int64_t transport_bytes(Layout const& layout) {
   constexpr std::int64_t all_fragments = std::int64_t{16} << 20;
   bool const gathers = layout.shards() > 1, replicas = layout.place().replicas > 1;
@@ -36,8 +37,9 @@ std::int64_t transport_bytes(Layout const& layout) {
   std::int64_t scattered = 0, sent = reduced;
   for (auto const& unit : layout.units()) {
     auto const packed = gathers ? unit.shards.size * layout.shards() : 0;
-    auto const combined = layout.shards() > 2 ? unit.owned : unit.owned_weights.size;
-    scattered = std::max(scattered, 2 * packed + combined);
+    auto const combined = layout.shards() > 2 ? unit.owned : 0;
+    auto const handed_over = layout.place().replicas > 2 ? unit.owned_weights.size : 0;
+    scattered = std::max(scattered, 2 * packed + combined + handed_over);
     sent = std::max(sent, packed + unit.owned);
   }
   auto const bytes = [](std::int64_t elements) { return elements * std::int64_t(sizeof(float)); };
@@ -57,7 +59,6 @@ MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, L
   auto const store = store_sizes(layout, store_options(options));
   auto const optimizer = optimizer_memory(layout, optimizer_options(options.optimizer));
   auto const capacity = local_capacity(options, ranks);
-  auto const one_batch = DeviceBatch::bytes(config, capacity);
   MemoryPlan plan;
   plan.process = resident_bytes();
   plan.weights = store.weights * std::int64_t(sizeof(float));
@@ -68,7 +69,11 @@ MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, L
   plan.buckets = optimizer.buckets;
   plan.workspace = optimizer.workspace;
   plan.activations = activation_bytes<float>(config, int(capacity));
-  plan.batches = one_batch + 3 * host_batch_bytes(config, capacity); // the loader's two, and validation's
+  plan.batches = DeviceBatch::bytes(config, capacity);
+  plan.loader = 3 * host_batch_bytes(config, capacity); // two, and validation's
+  if (options.train.dump_step >= 0)
+    plan.dump = plan.gradients + 2 * (plan.weights + plan.momenta + plan.moments) +
+                options.train.accumulate * 2 * plan.batches;
   plan.transport = transport_bytes(layout);
   for (std::size_t i = 0; i < layout.parameters().size(); ++i)
     plan.checkpoint = std::max(plan.checkpoint, layout.size(i) * std::int64_t(sizeof(float)));
@@ -77,10 +82,20 @@ MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, L
 }
 
 std::vector<MemoryPlan::Part> MemoryPlan::parts() const {
-  return {{"weights", weights},       {"gradients", gradients},     {"momenta", momenta},
-          {"AdamW moments", moments}, {"units", gathered},          {"buckets", buckets},
-          {"workspace", workspace},   {"activations", activations}, {"batches", batches},
-          {"transport", transport},   {"checkpoint", checkpoint},   {"process", process}};
+  return {{"weights", weights},
+          {"gradients", gradients},
+          {"momenta", momenta},
+          {"AdamW moments", moments},
+          {"units", gathered},
+          {"buckets", buckets},
+          {"workspace", workspace},
+          {"activations", activations},
+          {"batches", batches},
+          {"transport", transport},
+          {"checkpoint", checkpoint},
+          {"loader", loader},
+          {"dump", dump},
+          {"process", process}};
 }
 
 std::int64_t MemoryPlan::total() const {

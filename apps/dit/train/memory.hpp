@@ -22,9 +22,11 @@ struct MemoryPlan {
   std::int64_t buckets = 0;   ///< of momenta in flight
   std::int64_t workspace = 0; ///< of the optimizer: whole matrices and Newton-Schulz
   std::int64_t activations = 0;
-  std::int64_t batches = 0;    ///< of the model, and ahead of it in the loader
+  std::int64_t batches = 0;    ///< of the model
+  std::int64_t loader = 0;     ///< ahead of them, on the host
   std::int64_t transport = 0;  ///< inside MPI, for the reductions under way
   std::int64_t checkpoint = 0; ///< what is read back at once, to verify it
+  std::int64_t dump = 0;       ///< of train.dump_step: its arrays on the host, before and after
   std::int64_t total() const;
 
   struct Part {
