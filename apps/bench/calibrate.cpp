@@ -272,8 +272,8 @@ void write_hardware(Communicator const& world, std::string const& path, Hardware
 /// Four digits, more than the measurements have.
 void shorten(Hardware& h) {
   auto const all = [](auto&... values) { ((values = std::stod(fmt::format("{:.4g}", values))), ...); };
-  all(h.capacity_gib, h.reserved_gib, h.kernel_us, h.shared_product, h.shared_stream, h.overlap_slowdown, h.intra.latency_us,
-      h.intra.bandwidth_gbs, h.inter.latency_us, h.inter.bandwidth_gbs);
+  all(h.capacity_gib, h.reserved_gib, h.kernel_us, h.shared_product, h.shared_stream, h.overlap_slowdown,
+      h.intra.latency_us, h.intra.bandwidth_gbs, h.inter.latency_us, h.inter.bandwidth_gbs);
   for (auto& row : h.streams) all(row.gbs);
   for (auto& row : h.products) all(row.gflops);
 }
@@ -292,6 +292,9 @@ void run_calibration(Calibration const& options) {
   hardware.max_nodes = 1;
   hardware.capacity_gib = capacity_gib(options, world.size());
   if (hardware.host) hardware.reserved_gib = double(resident_bytes()) / gib;
+  if (hardware.reserved_gib >= hardware.capacity_gib)
+    throw Error("--capacity-gib {}: expected more than the {:.3f} that this program takes",
+                hardware.capacity_gib, hardware.reserved_gib);
   bench.say("{}: {} devices of {:.2f} GiB, concurrency {}", hardware.name, hardware.devices,
             hardware.capacity_gib, bench.exec.concurrency());
   alone(world, [&] {
