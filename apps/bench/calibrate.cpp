@@ -4,6 +4,7 @@
 #include <bench/measure.hpp>
 
 #include <prowl/comm/agree.hpp>
+#include <prowl/core/bytes.hpp>
 #include <prowl/core/error.hpp>
 #include <prowl/core/process_memory.hpp>
 #include <prowl/io/atomic_file.hpp>
@@ -22,8 +23,6 @@
 namespace prowl::bench {
 
 namespace {
-
-constexpr double mib = 1 << 20, gib = 1 << 30;
 
 /// What is measured.
 struct Sizes {

@@ -5,6 +5,7 @@
 #include <bench/timeline.hpp>
 
 #include <prowl/comm/agree.hpp>
+#include <prowl/core/bytes.hpp>
 #include <prowl/core/error.hpp>
 #include <prowl/core/trace.hpp>
 #include <prowl/kernels/fill.hpp>
@@ -21,8 +22,6 @@
 namespace prowl::bench {
 
 namespace {
-
-constexpr double mib = 1 << 20;
 
 struct SystemName {
   char const* name;

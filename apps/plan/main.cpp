@@ -6,6 +6,7 @@
 
 #include <dit/train/setup.hpp>
 
+#include <prowl/core/bytes.hpp>
 #include <prowl/core/error.hpp>
 #include <prowl/io/deck.hpp>
 #include <prowl/optim/matrix_plan.hpp>
@@ -173,7 +174,6 @@ private:
 
   void refuse_what_does_not_fit(RunPlan const& plan) const {
     if (plan.fits()) return;
-    constexpr double gib = 1 << 30;
     auto const other = what_would_fit(plan, config_, setting_);
     throw Error("{} on {} does not fit: {:.1f} GiB a rank, {} has {:.1f}; {}", plan.name, text(plan.mesh),
                 double(plan.memory.total()) / gib, setting_.hardware.name, plan.capacity / gib,

@@ -1,5 +1,6 @@
 #include <plan/methods.hpp>
 
+#include <prowl/core/bytes.hpp>
 #include <prowl/core/error.hpp>
 
 #include <fmt/ranges.h>
@@ -12,7 +13,6 @@ namespace prowl::plan {
 
 namespace {
 
-constexpr double gib = 1 << 30;
 constexpr auto optimizer = std::size_t(Purpose::optimizer);
 constexpr double as_fast = 1.01; ///< of plans that are as fast as the fastest, the smallest is the best
 

@@ -1,5 +1,7 @@
 #include <plan/report.hpp>
 
+#include <prowl/core/bytes.hpp>
+
 #include <dit/layout.hpp>
 
 #include <fmt/ranges.h>
@@ -10,14 +12,12 @@ namespace prowl::plan {
 
 namespace {
 
-constexpr double gib = 1 << 30;
-
 /// What bytes are printed in: MiB where all ways are small.
 struct Scale {
   char const* unit;
   double bytes;
 };
-Scale scale_of(double largest) { return largest < 4 * gib ? Scale{"MiB", 1 << 20} : Scale{"GiB", gib}; }
+Scale scale_of(double largest) { return largest < 4 * gib ? Scale{"MiB", mib} : Scale{"GiB", gib}; }
 
 std::string milliseconds(double seconds) {
   return seconds >= 1 ? fmt::format("{:.0f}", 1e3 * seconds) : fmt::format("{:.4g}", 1e3 * seconds);
@@ -85,7 +85,7 @@ std::string describe_deck(RunPlan const& plan, dit::ModelConfig const& config, S
   out += "collectives of a rank and step, averaged over a period\n" + collectives_text(plan, scale);
   if (plan.buckets > 0)
     out += fmt::format("buckets: {} in a refresh, the largest {:.1f} MiB\n", plan.buckets,
-                       double(plan.largest_bucket) / (1 << 20));
+                       double(plan.largest_bucket) / mib);
   out += owners_text(plan);
   out += fmt::format("flop of a rank and step: model {:.4g}, Newton-Schulz {:.4g}\n", plan.model_flop,
                      plan.optimizer_flop);

@@ -4,6 +4,7 @@
 #include <dit/train/setup.hpp>
 #include <dit/work.hpp>
 
+#include <prowl/core/bytes.hpp>
 #include <prowl/io/loader.hpp>
 #include <prowl/kernels/newton_schulz.hpp>
 #include <prowl/optim/matrix_plan.hpp>
@@ -35,7 +36,7 @@ MeshPlace busiest(MeshPlace place, std::vector<double> const& loads) {
 /// What the program itself takes is in the hardware's description; a device has no part in the transport of messages and in
 /// checkpoints.
 dit::MemoryPlan memory_on(Hardware const& hardware, dit::MemoryPlan memory) {
-  memory.process = std::int64_t(hardware.reserved_gib * double(1 << 30));
+  memory.process = std::int64_t(hardware.reserved_gib * gib);
   if (!hardware.host) memory.transport = memory.checkpoint = memory.loader = 0;
   return memory;
 }
@@ -113,7 +114,7 @@ RunPlan plan_run(std::string name, dit::TrainOptions options, dit::ModelConfig c
   plan.imbalance = owners.imbalance;
   plan.owned = std::ranges::count_if(owners.placements, [](auto const& owner) { return owner.has_value(); });
   plan.memory = memory_on(setting.hardware, dit::largest_memory(plan.options, config, place));
-  plan.capacity = setting.hardware.capacity_gib * double(1 << 30) *
+  plan.capacity = setting.hardware.capacity_gib * gib *
                   std::min(1.0, double(setting.hardware.devices * machine.nodes()) / mesh.ranks());
   auto const optimizer = dit::optimizer_options(plan.options.optimizer);
   auto const routes = route(list, optimizer);

@@ -1,5 +1,6 @@
 #include <plan/sweep.hpp>
 
+#include <prowl/core/bytes.hpp>
 #include <prowl/core/error.hpp>
 
 #include <fmt/ranges.h>
@@ -10,8 +11,6 @@
 namespace prowl::plan {
 
 namespace {
-
-constexpr double gib = 1 << 30;
 
 std::vector<std::string> split(std::string const& text) {
   std::vector<std::string> parts;

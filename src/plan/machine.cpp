@@ -1,3 +1,4 @@
+#include <prowl/core/bytes.hpp>
 #include <prowl/plan/machine.hpp>
 
 #include <prowl/core/error.hpp>
@@ -81,7 +82,7 @@ double Machine::stream(double bytes, double working_set, double kernels) const {
   Points points;
   for (auto const& rate : hardware_.streams) points.push_back({rate.mib, rate.gbs});
   double const rate =
-      interpolate(points, std::max(working_set, 1.0) / (1 << 20)) * speed(hardware_.shared_stream);
+      interpolate(points, std::max(working_set, 1.0) / mib) * speed(hardware_.shared_stream);
   return kernels * hardware_.kernel_us * 1e-6 * turns_ + bytes / (rate * 1e9);
 }
 

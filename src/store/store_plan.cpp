@@ -1,3 +1,4 @@
+#include <prowl/core/bytes.hpp>
 #include <prowl/store/store_plan.hpp>
 
 #include <fmt/format.h>
@@ -7,8 +8,6 @@
 namespace prowl {
 
 namespace {
-
-constexpr double mib = 1 << 20;
 
 std::int64_t bytes(std::int64_t elements) { return elements * std::int64_t(sizeof(float)); }
 

@@ -4,6 +4,7 @@
 #include <dit/train/trainer.hpp>
 
 #include <prowl/comm/runtime.hpp>
+#include <prowl/core/bytes.hpp>
 #include <prowl/core/error.hpp>
 #include <prowl/linalg/blas.hpp>
 
@@ -15,8 +16,6 @@ namespace {
 
 using namespace prowl;
 using namespace prowl::dit;
-
-double mib(std::int64_t bytes) { return double(bytes) / double(1 << 20); }
 
 /// The resolved deck, parameter counts, and memory of the rank that holds most.
 void print_plan(TrainOptions const& options, std::string const& deck, Communicator const& world) {
@@ -40,8 +39,8 @@ void print_plan(TrainOptions const& options, std::string const& deck, Communicat
              mesh.shard().size());
   std::string parts;
   for (auto const& part : plan.parts())
-    parts += fmt::format("{}{} {:.1f}", parts.empty() ? "" : ", ", part.name, mib(part.bytes));
-  fmt::print("# memory a rank, MiB: {}; in all {:.1f}\n", parts, mib(plan.total()));
+    parts += fmt::format("{}{} {:.1f}", parts.empty() ? "" : ", ", part.name, double(part.bytes) / mib);
+  fmt::print("# memory a rank, MiB: {}; in all {:.1f}\n", parts, double(plan.total()) / mib);
 }
 
 int train(int argc, char** argv) {
