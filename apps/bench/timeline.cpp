@@ -53,7 +53,7 @@ Overlap measure_overlap(Communicator const& world) {
 }
 
 void write_trace(Communicator const& world, std::string const& path) {
-  auto const events = gather_text(world, trace::json(world.rank(), trace::events()));
+  auto const events = gather_text(world, trace::json(world.rank()));
   together_on(0, world.mpi(), [&] {
     std::ofstream file(path);
     file << "{\"traceEvents\":[\n" << events << "\n]}\n";

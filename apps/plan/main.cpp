@@ -8,12 +8,16 @@
 
 #include <prowl/core/bytes.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/io/atomic_file.hpp>
 #include <prowl/io/deck.hpp>
 #include <prowl/optim/matrix_plan.hpp>
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -25,7 +29,7 @@ struct Arguments {
   std::string deck;
   std::vector<std::string> overrides;
   int ranks = 0;
-  std::string mesh, hardware, type = "float32";
+  std::string mesh, hardware = "h100-nvlink-ib", type = "float32";
   std::string json, csv, plot, trace;
   std::string sweep, periods, buckets, wires, placements;
   std::int64_t per_rank = 0;
@@ -41,9 +45,9 @@ void declare(CLI::App& app, Arguments& a) {
   };
   text("--mesh", a.mesh, "replicas x shards, e.g. 32x8; parallel.replicate otherwise");
   text("--hardware", a.hardware,
-       "description of the cluster (inputs/hardware, prowl-bench calibrate); H100 nodes otherwise");
-  app.add_option("--type", a.type, "operands of matrix products: float32, as they are computed, or bfloat16")
-      ->check(CLI::IsMember({"float32", "bfloat16"}));
+       "description of the cluster: a file, as prowl-bench calibrate writes, or the name of one that comes with Prowl (h100-nvlink-ib)");
+  app.add_option("--type", a.type, "operands of matrix products: float32 (fp32), as Prowl computes them, or, what if, bfloat16 (bf16)")
+      ->check(CLI::IsMember({"float32", "fp32", "bfloat16", "bf16"}));
   text("--sweep", a.sweep, "ranks=8..4096 by doubling, or a list: each method at each number of ranks");
   app.add_option("--per-rank", a.per_rank, "images of a rank and micro-batch: the batch grows with the ranks")
       ->check(CLI::Range(1, 1 << 30));
@@ -57,34 +61,55 @@ void declare(CLI::App& app, Arguments& a) {
   text("--trace", a.trace, "file for the simulated steps of a period in Chrome's trace format, at most 64");
 }
 
-/// Each file that is written is another.
+/// Before anything is planned: each file that is written is another, and can be written.
 void check_outputs(Arguments const& a) {
+  if (!a.plot.empty()) check_picture(a.plot);
   std::set<std::string> seen;
-  for (auto const& path : {a.json, a.csv, a.plot, a.trace})
-    if (!path.empty() && !seen.insert(path).second)
-      throw Error("{}: given for two files, expected names that differ", path);
+  for (auto const& path : {a.json, a.csv, a.plot, a.trace}) {
+    if (path.empty()) continue;
+    if (!seen.insert(path).second) throw Error("{}: given for two files, expected names that differ", path);
+    AtomicFile const file(path);
+  }
+}
+
+/// A file, or one that comes with Prowl by its name.
+Hardware find_hardware(std::string const& name) {
+  if (std::filesystem::exists(name) || name.find_first_of("./") != std::string::npos) return read_hardware(name);
+  return read_hardware(data_file("hardware/" + name + ".toml"));
+}
+
+/// The data set's sizes, or a hint how to do without.
+Dataset open_data(std::string const& path) {
+  try {
+    return Dataset(path);
+  } catch (Error const& error) {
+    throw Error("{}; to plan without it give data.path=\"\" and model.channels, model.size, model.encoder_widths, "
+                "model.encoder_tokens (as [512]) and model.pooled_width",
+                error.what());
+  }
 }
 
 std::vector<std::int64_t> swept_ranks(std::string const& text) {
   if (!text.starts_with("ranks=")) throw Error("--sweep {}: expected ranks=8..4096", text);
-  return parse_numbers("--sweep ranks", text.substr(6), false, most_ranks);
+  auto ranks = parse_numbers("--sweep ranks", text.substr(6), false, most_ranks);
+  std::ranges::sort(ranks);
+  return ranks;
 }
 
 /// The deck's own way to run and either the ways beside it or the combinations that were asked for; or a sweep.
 class Planner {
 public:
   explicit Planner(Arguments const& arguments) : a_(arguments) {
-    if (!a_.plot.empty()) check_picture(a_.plot);
     check_outputs(a_);
     dit::declare(deck_, options_);
     deck_.read_file(a_.deck);
     for (auto const& assignment : a_.overrides) deck_.set(assignment);
     dit::check(deck_, options_);
     std::optional<Dataset> data;
-    if (!options_.data.path.empty()) data.emplace(options_.data.path);
+    if (!options_.data.path.empty()) data.emplace(open_data(options_.data.path));
     config_ = dit::model_config(options_, data ? &*data : nullptr);
-    setting_ = {read_hardware(a_.hardware.empty() ? data_file("hardware/h100-nvlink-ib.toml") : a_.hardware),
-                a_.type};
+    setting_ = {find_hardware(a_.hardware), a_.type == "bf16" ? "bfloat16" : a_.type == "fp32" ? "float32" : a_.type};
+    tries_ = tries();
   }
 
   int run() {
@@ -97,12 +122,18 @@ public:
     fmt::print("{}\n", describe_deck(own, config_, setting_));
     auto const plans = ways(mesh, own);
     fmt::print("{}\n", comparison(plans));
-    if (!tries().any()) fmt::print("{}", gains(plans));
-    write(plans);
+    if (!tries_.any()) fmt::print("{}", gains(plans));
     if (!a_.trace.empty()) write_timeline(own, config_, setting_, a_.trace);
+    // Of what was tried the table tells; what does not fit is refused at the end.
+    nlohmann::json recommended;
+    if (!tries_.any() && own.fits()) {
+      auto const [best, reason] = recommend(options_, config_, a_.ranks, setting_);
+      fmt::print("recommended: {}\n  {}\n", reason, settings(best));
+      recommended = {{"reason", reason}, {"settings", settings(best)}, {"way", to_json(best)}};
+    }
+    write(plans, recommended);
     std::fflush(stdout);
-    refuse_what_does_not_fit(own); // before a recommendation: it may not fit either
-    fmt::print("recommended: {}\n", recommend(options_, config_, a_.ranks, setting_).reason);
+    refuse_what_does_not_fit(own);
     return 0;
   }
 
@@ -136,8 +167,12 @@ private:
   }
 
   std::vector<RunPlan> ways(MeshShape const& mesh, RunPlan const& own) const {
-    if (auto const values = tries(); values.any()) return what_if(options_, config_, mesh, values, setting_);
     std::vector<RunPlan> plans{own};
+    if (tries_.any()) {
+      auto tried = what_if(options_, config_, mesh, tries_, setting_);
+      std::ranges::move(tried, std::back_inserter(plans));
+      return plans;
+    }
     auto const hybrid = mesh.replicas > 1 ? mesh : hybrid_mesh(a_.ranks, int(setting_.hardware.devices));
     for (auto const& method : all_methods(options_, a_.ranks, hybrid))
       plans.push_back(plan_run(method.name, method.options, config_, method.mesh, setting_));
@@ -145,29 +180,36 @@ private:
   }
 
   int sweep() {
-    if (tries().any() || a_.ranks != 0 || !a_.mesh.empty() || !a_.trace.empty())
+    if (tries_.any() || a_.ranks != 0 || !a_.mesh.empty() || !a_.trace.empty())
       throw Error("--sweep plans the deck's own options on its own meshes: without --ranks, --mesh, --trace, --k, "
                   "--bucket, --wire and --placement");
     auto const ranks = swept_ranks(a_.sweep);
     auto const plans = sweep_ranks(options_, config_, ranks, a_.per_rank, setting_);
     fmt::print("{}\n", sweep_table(plans));
-    write(plans);
-    for (auto const count : ranks) fmt::print("{} ranks: {}\n", count, recommendation(int(count)));
+    nlohmann::json recommended;
+    for (auto const count : ranks) {
+      auto const text = recommendation(int(count));
+      fmt::print("{} ranks: {}\n", count, text);
+      recommended[std::to_string(count)] = text;
+    }
+    write(plans, recommended);
     return 0;
   }
 
   std::string recommendation(int ranks) const {
     try {
-      return recommend(with_ranks(options_, ranks, a_.per_rank), config_, ranks, setting_).reason;
+      auto const [best, reason] = recommend(with_ranks(options_, ranks, a_.per_rank), config_, ranks, setting_);
+      return reason + " " + settings(best);
     } catch (Error const& nothing_fits) {
       return nothing_fits.what();
     }
   }
 
-  void write(std::vector<RunPlan> const& plans) const {
+  void write(std::vector<RunPlan> const& plans, nlohmann::json const& recommended) const {
     if (!a_.csv.empty()) write_text(a_.csv, csv(plans));
     if (a_.json.empty() && a_.plot.empty()) return;
-    auto const result = document(plans, config_, setting_, !a_.sweep.empty());
+    auto result = document(plans, config_, setting_, !a_.sweep.empty());
+    result["recommended"] = recommended;
     if (!a_.json.empty()) write_text(a_.json, result.dump(1) + '\n');
     if (!a_.plot.empty()) draw(result, a_.plot);
   }
@@ -185,6 +227,7 @@ private:
   Deck deck_;
   dit::ModelConfig config_;
   Setting setting_;
+  WhatIf tries_;
 };
 
 int run(int argc, char** argv) {

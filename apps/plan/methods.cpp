@@ -14,7 +14,7 @@ namespace prowl::plan {
 namespace {
 
 constexpr auto optimizer = std::size_t(Purpose::optimizer);
-constexpr double as_fast = 1.01; ///< of plans that are as fast as the fastest, the smallest is the best
+constexpr double as_fast = 1.02; ///< of plans that are as fast as the fastest, the smallest is the best
 
 /// The deck's options but for these.
 dit::TrainOptions with(dit::TrainOptions options, std::string const& method, std::string const& system,
@@ -71,16 +71,17 @@ std::string saved_in(RunPlan const& best, RunPlan const& plain) {
              : "in " + described(parts[0]) + " and in " + described(parts[1]);
 }
 
-/// What the winner saves against a plain run: sharded on a flat mesh.
-std::string reason_for(RunPlan const& best, RunPlan const& plain, std::size_t tried) {
-  auto const rank = tried == 1 ? std::string("the only way that fits")
-                               : fmt::format("the smallest within 1% of the fastest of {} ways that fit", tried);
-  auto const sentence = fmt::format("{} is {}: {} a step, {:.1f} of {:.1f} GiB a rank", describe(best), rank,
-                                    duration(best.time.seconds), double(best.memory.total()) / gib,
-                                    best.capacity / gib);
+/// What the winner saves against a plain run: sharded on a flat mesh. `fitting` ways of `tried` fit.
+std::string reason_for(RunPlan const& best, RunPlan const& plain, std::size_t fitting, std::size_t tried) {
+  auto const sentence = fmt::format(
+      "{}: of {} placements and meshes {} fit, and of those within 2% of the fastest it needs least memory, {:.1f} of {:.1f} "
+      "GiB a rank; {} a step",
+      describe(best), tried, fitting, double(best.memory.total()) / gib, best.capacity / gib,
+      duration(best.time.seconds));
+  if (describe(best) == describe(plain)) return sentence + '.';
   double const saved = 1 - best.time.seconds / plain.time.seconds;
-  if (saved < 0.005) return sentence + fmt::format("; sharded on {} takes as long.", text(plain.mesh));
-  return sentence + fmt::format("; against sharded on {} ({}) it saves {:.0f}%, {}.", text(plain.mesh),
+  if (saved < 0.005) return sentence + fmt::format("; {} takes as long.", describe(plain));
+  return sentence + fmt::format("; against {} ({}) it saves {:.0f}%, {}.", describe(plain),
                                 duration(plain.time.seconds), 100 * saved, saved_in(best, plain));
 }
 
@@ -141,11 +142,12 @@ Recommendation recommend(dit::TrainOptions const& deck, dit::ModelConfig const& 
                          Setting const& setting) {
   std::optional<RunPlan> plain;
   std::vector<RunPlan> fitting;
+  std::size_t tried = 0;
   bool const owns = deck.optimizer.method != "adamw";
-  auto const consider = [&](MeshShape const& mesh, std::string const& placement,
-                            std::string const& residency) {
+  auto const consider = [&](MeshShape const& mesh, std::string const& placement, std::string const& residency) {
     auto plan = plan_run("", with(deck, deck.optimizer.method, "overlap", placement, residency), config, mesh,
                          setting);
+    ++tried;
     if (!plain) plain = plan;
     if (plan.fits()) fitting.push_back(std::move(plan));
   };
@@ -160,12 +162,20 @@ Recommendation recommend(dit::TrainOptions const& deck, dit::ModelConfig const& 
         ranks, text(plain->mesh), double(plain->memory.total()) / gib, setting.hardware.name,
         plain->capacity / gib, other.empty() ? "" : "; what would fit: " + other);
   }
+  auto const count = fitting.size();
+  if (std::ranges::any_of(fitting, &RunPlan::fits_well))
+    std::erase_if(fitting, [](auto const& plan) { return !plan.fits_well(); });
   auto const fastest =
       std::ranges::min(fitting, {}, [](auto const& plan) { return plan.time.seconds; }).time.seconds;
-  auto const tried = fitting.size();
   std::erase_if(fitting, [&](auto const& plan) { return plan.time.seconds > as_fast * fastest; });
   auto const best = std::ranges::min(fitting, {}, [](auto const& plan) { return plan.memory.total(); });
-  return {best, reason_for(best, *plain, tried)};
+  return {best, reason_for(best, *plain, count, tried)};
+}
+
+std::string settings(RunPlan const& plan) {
+  auto const& p = plan.options.parallel;
+  return fmt::format("parallel.placement={} parallel.residency={} parallel.replicate={} optimizer.system={}", p.placement,
+                     p.residency, plan.mesh.replicas, plan.options.optimizer.system);
 }
 
 std::string what_would_fit(RunPlan const& plan, dit::ModelConfig const& config, Setting const& setting) {

@@ -34,10 +34,13 @@ struct Recommendation {
   RunPlan best;
   std::string reason; ///< one sentence
 };
-/// Of the placements, residencies and meshes of the deck's method that fit, and are within 1% of the fastest of them, the one
-/// that needs least memory; throws Error saying what would fit where none does.
+/// Of the placements, residencies and meshes of the deck's method that fit (well, if any does), and are within 2% of the fastest
+/// of them, the one that needs least memory; throws Error saying what would fit where none does.
 Recommendation recommend(dit::TrainOptions const& deck, dit::ModelConfig const& config, int ranks,
                          Setting const& setting);
+
+/// What makes a deck run so: key=value, for the command line.
+std::string settings(RunPlan const& plan);
 
 /// What the run would fit with: changes to the deck and more ranks, each alone, or several changes where none alone helps; ""
 /// where nothing was found.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -105,40 +106,68 @@ void draw(nlohmann::json const& document, std::string const& path) {
 
 void write_timeline(RunPlan const& plan, dit::ModelConfig const& config, Setting const& setting,
                     std::string const& path) {
-  std::string events;
-  auto const steps = std::min(std::int64_t(plan.steps.size()), most_steps);
-  for (std::int64_t t = 0; t < steps; ++t)
-    events += (t > 0 ? ",\n" : "") +
-              trace::json(int(t), timeline(plan, config, setting, t).events, fmt::format("step {}", t));
-  write_text(path, "{\"traceEvents\":[\n" + events + "\n]}\n");
+  auto const thread = [](int channel) { return channel == Timeline::program ? 0 : 1 + channel; };
+  auto events = nlohmann::json::array();
+  auto const name = [&](char const* what, int tid, std::string const& text) {
+    events.push_back({{"ph", "M"}, {"name", what}, {"pid", 0}, {"tid", tid}, {"args", {{"name", text}}}});
+  };
+  name("process_name", 0, fmt::format("{}, {} of {}", plan.name, text(plan.mesh), setting.hardware.name));
+  name("thread_name", 0, "program");
+  name("thread_name", 1, "links within a node");
+  name("thread_name", 2, "links between nodes");
+  name("thread_name", 3, "steps");
+  struct Event {
+    double begin, end;
+    int tid;
+    std::string name, of;
+  };
+  std::vector<Event> list;
+  double start = 0;
+  for (std::int64_t t = 0; t < std::min(std::int64_t(plan.steps.size()), most_steps); ++t) {
+    auto const step = timeline(plan, config, setting, t);
+    list.push_back({start, start + step.seconds, 3, fmt::format("step {}", t), ""});
+    for (auto const& span : step.spans)
+      list.push_back({start + span.begin, start + span.end, thread(span.channel), span.name, span.of});
+    start += step.seconds;
+  }
+  std::ranges::stable_sort(list, {}, &Event::begin);
+  auto const microseconds = [](double seconds) { return std::round(1e9 * seconds) / 1e3; };
+  for (auto const& e : list) {
+    // The end is rounded, not the duration: what follows begins there.
+    auto const begin = microseconds(e.begin), end = microseconds(e.end);
+    events.push_back({{"ph", "X"}, {"name", e.name}, {"pid", 0}, {"tid", e.tid}, {"ts", begin},
+                      {"dur", std::round(1e3 * (end - begin)) / 1e3}});
+    if (!e.of.empty()) events.back()["args"] = {{"of", e.of}};
+  }
+  write_text(path, nlohmann::json{{"traceEvents", events}}.dump() + '\n');
 }
 
 std::string sweep_table(std::vector<RunPlan> const& plans) {
   std::vector<std::string> names;
+  std::vector<int> ranks;
   std::size_t width = 6;
-  for (auto const& plan : plans)
-    if (std::ranges::find(names, plan.name) == names.end()) {
-      names.push_back(plan.name);
-      width = std::max(width, plan.name.size());
-    }
-  std::string table = "step / optimizer, ms (! does not fit)\n" + fmt::format("{:>8}", "ranks");
-  for (auto const& name : names) table += fmt::format("  {:>{}}", name, width);
-  for (std::size_t i = 0; i < plans.size();) {
-    int const ranks = plans[i].mesh.ranks();
-    table += fmt::format("\n{:>8}", ranks);
-    for (auto const& name : names) {
-      auto const plan = std::find_if(plans.begin() + std::ptrdiff_t(i), plans.end(), [&](RunPlan const& p) {
-        return p.mesh.ranks() == ranks && p.name == name;
-      });
-      auto const cell = plan == plans.end()
-                            ? std::string("-")
-                            : fmt::format("{:.4g} / {:.3g}{}", 1e3 * plan->time.seconds,
-                                          1e3 * plan->time.optimizer_seconds, plan->fits() ? ' ' : '!');
-      table += fmt::format("  {:>{}}", cell, width);
-    }
-    while (i < plans.size() && plans[i].mesh.ranks() == ranks) ++i;
+  for (auto const& plan : plans) {
+    if (std::ranges::find(names, plan.name) == names.end()) names.push_back(plan.name);
+    if (std::ranges::find(ranks, plan.mesh.ranks()) == ranks.end()) ranks.push_back(plan.mesh.ranks());
+    width = std::max(width, plan.name.size());
   }
-  return table + '\n';
+  auto const table = [&](char const* title, double StepTime::*value) {
+    auto text = fmt::format("{:<{}}", title, width);
+    for (auto count : ranks) text += fmt::format(" {:>9}", count);
+    for (auto const& name : names) {
+      text += fmt::format("\n{:<{}}", name, width);
+      for (auto count : ranks) {
+        auto const plan = std::ranges::find_if(
+            plans, [&](RunPlan const& p) { return p.mesh.ranks() == count && p.name == name; });
+        text += plan == plans.end()
+                    ? fmt::format(" {:>9}", "-")
+                    : fmt::format(" {:>8}{}", milliseconds(plan->time.*value), mark(*plan));
+      }
+    }
+    return text + "\n\n";
+  };
+  return table("step, ms", &StepTime::seconds) + table("optimizer, ms", &StepTime::optimizer_seconds) + mark_legend +
+         '\n';
 }
 
 } // namespace prowl::plan

@@ -25,11 +25,11 @@ void check_picture(std::string const& path);
 /// Draws a document with plot_plan.py. Throws Error naming the file where that fails.
 void draw(nlohmann::json const& document, std::string const& path);
 
-/// The simulated steps of a period, one process each, as Chrome's trace events.
+/// The simulated steps of a period one after the other, as Chrome's trace events: the program and the links, a track each.
 void write_timeline(RunPlan const& plan, dit::ModelConfig const& config, Setting const& setting,
                     std::string const& path);
 
-/// Step time of each way by number of ranks.
+/// Step and optimizer time of each way by number of ranks.
 std::string sweep_table(std::vector<RunPlan> const& plans);
 
 } // namespace prowl::plan

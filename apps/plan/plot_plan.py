@@ -96,7 +96,7 @@ def draw_ways(document, ways):
     figure, (time, memory) = plt.subplots(1, 2, sharey=True, figsize=(10, 1.9 + 0.27 * len(ways)),
                                           gridspec_kw={"width_ratios": [1.3, 1]}, layout="constrained")
     draw_bars(time, [step_parts(way) for way in ways], STEP,
-              [(f"{1e3 * way['step_s']:.4g} ({1e3 * way['optimizer_s']:.4g})", "black") for way in ways])
+              [(f"{number(1e3 * way['step_s'])} ({number(1e3 * way['optimizer_s'])})", "black") for way in ways])
     time.set_xlim(0, 1.3e3 * max(way["step_s"] for way in ways))
     time.set_yticks(range(len(ways)), labels)
     time.set_ylim(len(ways) - 0.4, -0.6)
@@ -113,6 +113,11 @@ def draw_ways(document, ways):
     memory.set_xlim(0, reach)
     memory.set_xlabel(f"memory a rank, GiB (of {capacity:.4g})")
     figure.suptitle(f"{title}\n{setting(document)}", fontsize=11)
+
+
+def number(value):
+    """With four digits, all of them before the point where there are more."""
+    return f"{value:.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def draw_lines(axes, ways, value, title):
@@ -152,8 +157,10 @@ def draw_sweep(document, ways):
     draw_lines(exposed, ways, lambda way: 1e3 * way["exposed_total_s"], "exposed communication, ms")
     draw_lines(volume, ways, lambda way: way["optimizer_gib"], "optimizer's volume a rank, GiB")
     draw_lines(memory, ways, lambda way: way["memory_bytes"]["total"] / GIB, "memory a rank, GiB")
-    memory.axhline(ways[0]["memory_bytes"]["capacity"] / GIB, color=LIMIT, linestyle="--", linewidth=1.2,
-                   label="memory there is" + " (hollow: does not fit)" * (not all(way["fits"] for way in ways)))
+    capacity = ways[0]["memory_bytes"]["capacity"] / GIB
+    memory.axhline(capacity, color=LIMIT, linestyle="--", linewidth=1.2,
+                   label=f"capacity, {capacity:.4g} GiB" + " (hollow: does not fit)" * (not all(way["fits"] for way in ways)))
+    memory.set_ylim(0, 1.06 * max(capacity, *(way["memory_bytes"]["total"] / GIB for way in ways)))
     for panel in (exposed, volume, memory):
         panel.set_xlabel("ranks")
     legend.axis("off")

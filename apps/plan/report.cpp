@@ -19,10 +19,6 @@ struct Scale {
 };
 Scale scale_of(double largest) { return largest < 4 * gib ? Scale{"MiB", mib} : Scale{"GiB", gib}; }
 
-std::string milliseconds(double seconds) {
-  return seconds >= 1 ? fmt::format("{:.0f}", 1e3 * seconds) : fmt::format("{:.4g}", 1e3 * seconds);
-}
-
 /// The largest parts, by name.
 std::string parts_text(std::vector<std::pair<std::string, double>> const& path, double whole,
                        std::size_t most) {
@@ -62,39 +58,34 @@ std::string owners_text(RunPlan const& plan) {
       plan.owned, plan.loads.size(), idle, plan.imbalance);
 }
 
-} // namespace
+std::string images_text(RunPlan const& plan) {
+  auto const& train = plan.options.train;
+  auto const ranks = std::int64_t(plan.mesh.ranks()), micro_batch = train.batch / train.accumulate;
+  auto const each = double(micro_batch) / double(ranks);
+  auto text = fmt::format("batch: {} images, {:.4g} a rank in each of {} micro-batches", train.batch, each,
+                          train.accumulate);
+  if (train.accumulate == 1) text = fmt::format("batch: {} images, {:.4g} a rank", train.batch, each);
+  if (micro_batch < ranks) text += fmt::format("; {} ranks have none", ranks - micro_batch);
+  else if (micro_batch % ranks != 0) text += "; some ranks have one more than others";
+  return text + '\n';
+}
 
-std::string describe_deck(RunPlan const& plan, dit::ModelConfig const& config, Setting const& setting) {
-  auto const count = dit::counts(config);
-  auto const& o = plan.options;
+std::string time_text(RunPlan const& plan) {
   auto const& t = plan.time;
-  auto const scale = scale_of(double(plan.memory.total()));
-  std::string out = fmt::format("{}, {} ranks ({} replicate x shard) of {}, products in {}\n"
-                                "parameters: {} trainable, {} with buffers, {} ({:.2f}%) routed to Muon\n",
-                                plan.name, plan.mesh.ranks(), text(plan.mesh), setting.hardware.name,
-                                setting.type, count.trainable, count.total, plan.muon,
-                                100 * double(plan.muon) / double(count.trainable));
-  out +=
-      fmt::format("placement: {}{}, {}\n", o.parallel.placement,
-                  o.parallel.placement == "sharded" ? ", " + o.optimizer.system : "", o.parallel.residency);
-  out += fmt::format("memory of the rank that holds most: {:.3f} {} of {:.1f}\n",
-                     double(plan.memory.total()) / scale.bytes, scale.unit, plan.capacity / scale.bytes);
-  for (auto const& part : plan.memory.parts())
-    if (part.bytes > 0)
-      out += fmt::format("  {:<14} {:>9.3f} {}\n", part.name, double(part.bytes) / scale.bytes, scale.unit);
-  out += "collectives of a rank and step, averaged over a period\n" + collectives_text(plan, scale);
-  if (plan.buckets > 0)
-    out += fmt::format("buckets: {} in a refresh, the largest {:.1f} MiB\n", plan.buckets,
-                       double(plan.largest_bucket) / mib);
-  out += owners_text(plan);
-  out += fmt::format("flop of a rank and step: model {:.4g}, Newton-Schulz {:.4g}\n", plan.model_flop,
-                     plan.optimizer_flop);
+  auto const& run = plan.options.run;
+  auto out = fmt::format("flop of a rank and step: model {:.4g}, Newton-Schulz {:.4g}\n", plan.model_flop,
+                         plan.optimizer_flop);
   out += fmt::format("time, ms: step {}; model {}; optimizer {}", milliseconds(t.seconds),
                      milliseconds(t.computing_seconds), milliseconds(t.optimizer_seconds));
   if (plan.steps.size() > 1)
     out += fmt::format(" (step 0 of a period {}, the others {})", milliseconds(t.refresh_seconds),
                        milliseconds(t.other_seconds));
-  out += '\n';
+  out += fmt::format("; the rest, weights and gradients: {}\n",
+                     milliseconds(t.seconds - t.computing_seconds - t.optimizer_seconds));
+  out += fmt::format("{} steps: {:.1f} hours, {:.4g} device-hours; {:.1f} images a second\n", run.steps,
+                     t.seconds * double(run.steps) / 3600,
+                     t.seconds * double(run.steps) / 3600 * plan.mesh.ranks(),
+                     double(plan.options.train.batch) / t.seconds);
   out += "communication, ms under way / exposed:";
   for (auto purpose : all_purposes) {
     auto const p = std::size_t(purpose);
@@ -106,6 +97,37 @@ std::string describe_deck(RunPlan const& plan, dit::ModelConfig const& config, S
   return out + "critical path: " + parts_text(t.critical_path, t.seconds, 8) + '\n';
 }
 
+} // namespace
+
+std::string describe_deck(RunPlan const& plan, dit::ModelConfig const& config, Setting const& setting) {
+  auto const count = dit::counts(config);
+  auto const& o = plan.options;
+  auto const scale = scale_of(double(plan.memory.total()));
+  std::string out = fmt::format("{}, {} ranks ({} replicate x shard) of {}\n", plan.name, plan.mesh.ranks(),
+                                text(plan.mesh), setting.hardware.name);
+  if (setting.type != "float32")
+    out += fmt::format("products in {}: what if, Prowl computes them in float32\n", setting.type);
+  out += images_text(plan);
+  out += fmt::format("parameters: {} trainable, {} with buffers, {} ({:.2f}%) routed to Muon\n", count.trainable,
+                     count.total, plan.muon, 100 * double(plan.muon) / double(count.trainable));
+  out +=
+      fmt::format("placement: {}{}, {}\n", o.parallel.placement,
+                  o.parallel.placement == "sharded" ? ", " + o.optimizer.system : "", o.parallel.residency);
+  out += fmt::format("memory of the rank that holds most: {:.3f} {} of {:.1f}: {}\n",
+                     double(plan.memory.total()) / scale.bytes, scale.unit, plan.capacity / scale.bytes,
+                     plan.fits_well() ? "fits"
+                     : plan.fits()    ? "fits, with less than a tenth to spare"
+                                      : "DOES NOT FIT");
+  for (auto const& part : plan.memory.parts())
+    if (part.bytes > 0)
+      out += fmt::format("  {:<14} {:>9.3f} {}\n", part.name, double(part.bytes) / scale.bytes, scale.unit);
+  out += "collectives of a rank and step, averaged over a period\n" + collectives_text(plan, scale);
+  if (plan.buckets > 0)
+    out += fmt::format("buckets: {} in a refresh, the largest {:.1f} MiB\n", plan.buckets,
+                       double(plan.largest_bucket) / mib);
+  return out + owners_text(plan) + time_text(plan);
+}
+
 std::string comparison(std::vector<RunPlan> const& plans) {
   std::size_t width = 6;
   double largest = 0;
@@ -114,24 +136,27 @@ std::string comparison(std::vector<RunPlan> const& plans) {
     largest = std::max(largest, double(plan.memory.total()));
   }
   auto const scale = scale_of(largest);
-  auto table = fmt::format("{:<{}}  {:>10} {:>9} {:>8} {:>8} {:>9} {:>10} {:>10} {:>10} {:>10} {:>9}\n", "",
-                           width, "mesh", "memory", "gathers", "reduces", "optimizer", "weights", "opt. ms",
-                           "step ms", "exposed", "imbalance");
+  auto table = fmt::format("{:<{}} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9} {:>8} {:>8} {:>8} {:>6}\n", "", width,
+                           "mesh", fmt::format("held {}", scale.unit), "gathers", "sums", "casts",
+                           fmt::format("opt. {}", scale.unit), fmt::format("rest {}", scale.unit), "opt. ms",
+                           "step ms", "exposed", "owners");
   for (auto const& plan : plans) {
     auto const& v = plan.volume;
     table += fmt::format(
-        "{:<{}}  {:>10} {:>8.2f}{} {:>8.1f} {:>8.1f} {:>9.2f} {:>10.2f} {:>10} {:>10} {:>10} {:>9}\n",
-        plan.name, width, text(plan.mesh), double(plan.memory.total()) / scale.bytes, plan.fits() ? ' ' : '!',
-        v.all_gathers, v.all_reduces, v.optimizer_bytes / scale.bytes, v.other_bytes / scale.bytes,
+        "{:<{}} {:>9} {:>8.2f}{} {:>8.1f} {:>6.1f} {:>6.1f} {:>9.2f} {:>9.2f} {:>8} {:>8} {:>8} {:>6}\n", plan.name,
+        width, text(plan.mesh), double(plan.memory.total()) / scale.bytes, mark(plan), v.all_gathers, v.all_reduces,
+        v.broadcasts, v.optimizer_bytes / scale.bytes, v.other_bytes / scale.bytes,
         milliseconds(plan.time.optimizer_seconds), milliseconds(plan.time.seconds),
         milliseconds(plan.time.exposed_seconds()),
-        plan.owned > 0 ? fmt::format("{:.3f}", plan.imbalance) : "-");
+        plan.owned > 0 ? fmt::format("{:.2f}", plan.imbalance) : "-");
   }
   return table +
-         fmt::format("a rank and step, averaged over a period. memory: {0} (! does not fit); "
-                     "gathers, reduces: the optimizer's, and its {0}; weights: {0} moved for them and "
-                     "their gradients; exposed: ms of waiting\n",
-                     scale.unit);
+         fmt::format("Of a rank and step, averaged over a period. held: memory ({}).\n"
+                     "gathers, sums, casts, opt. {}: all-gathers, all-reduces and broadcasts of the optimizer, and what they\n"
+                     "move; rest {}: what weights and gradients move. exposed: ms of waiting. owners: the busiest one's work\n"
+                     "over the mean. Sharded ways: one matrix a gather (naive: at every step), buckets, gathers under NS5\n"
+                     "(overlap); dedicated: weights whole twice (z3) or once (z2) a step, or as z3 with replicas (hybrid).\n",
+                     mark_legend, scale.unit, scale.unit);
 }
 
 std::string gains(std::vector<RunPlan> const& plans) {
@@ -186,9 +211,13 @@ nlohmann::json to_json(RunPlan const& plan) {
           {"mesh", {plan.mesh.replicas, plan.mesh.shards}},
           {"memory_bytes", memory},
           {"fits", plan.fits()},
+          {"fits_well", plan.fits_well()},
           {"steps", steps},
           {"all_gathers", plan.volume.all_gathers},
           {"all_reduces", plan.volume.all_reduces},
+          {"broadcasts", plan.volume.broadcasts},
+          {"batch", o.train.batch},
+          {"accumulate", o.train.accumulate},
           {"optimizer_gib", plan.volume.optimizer_bytes / gib},
           {"weights_and_gradients_gib", plan.volume.other_bytes / gib},
           {"model_flop", plan.model_flop},

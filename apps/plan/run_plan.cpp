@@ -80,6 +80,7 @@ void count_collectives(RunPlan& plan, Layout const& layout, MatrixPlan const& ma
   auto const steps = double(matrices.period());
   plan.volume = {double(sum.totals(Collective::all_gather, Purpose::optimizer).calls) / steps,
                  double(sum.totals(Collective::all_reduce, Purpose::optimizer).calls) / steps,
+                 double(sum.totals(Collective::broadcast, Purpose::optimizer).calls) / steps,
                  sum.totals(Purpose::optimizer).bytes / steps,
                  (sum.totals(Purpose::forward).bytes + sum.totals(Purpose::backward).bytes) / steps};
 }
@@ -94,10 +95,15 @@ std::optional<std::int64_t> RunPlan::period() const {
 
 std::string text(MeshShape const& mesh) { return fmt::format("{} x {}", mesh.replicas, mesh.shards); }
 
-std::string duration(double seconds) {
-  if (seconds >= 10) return fmt::format("{:.1f} s", seconds);
-  return seconds >= 1 ? fmt::format("{:.0f} ms", 1e3 * seconds) : fmt::format("{:.4g} ms", 1e3 * seconds);
+std::string milliseconds(double seconds) {
+  return seconds >= 1 ? fmt::format("{:.0f}", 1e3 * seconds) : fmt::format("{:.4g}", 1e3 * seconds);
 }
+
+std::string duration(double seconds) {
+  return seconds >= 10 ? fmt::format("{:.1f} s", seconds) : milliseconds(seconds) + " ms";
+}
+
+char mark(RunPlan const& plan) { return !plan.fits() ? '!' : plan.fits_well() ? ' ' : '~'; }
 
 RunPlan plan_run(std::string name, dit::TrainOptions options, dit::ModelConfig const& config,
                  MeshShape const& mesh, Setting const& setting) {

@@ -21,6 +21,8 @@ struct MeshShape {
 std::string text(MeshShape const& mesh);
 /// "0.123 ms", "45.67 ms", "1234 ms", "12.3 s".
 std::string duration(double seconds);
+/// "0.123", "45.67", "1234".
+std::string milliseconds(double seconds);
 
 /// What runs are planned on.
 struct Setting {
@@ -30,7 +32,7 @@ struct Setting {
 
 /// Means of a step over a period, of collectives of the optimizer alone where not said otherwise.
 struct Volume {
-  double all_gathers = 0, all_reduces = 0;
+  double all_gathers = 0, all_reduces = 0, broadcasts = 0;
   double optimizer_bytes = 0; ///< gathers, sums, and new matrices to other replicas
   double other_bytes = 0;     ///< weights and gradients
 };
@@ -53,7 +55,13 @@ struct RunPlan {
   /// K, or none where nothing is refreshed.
   std::optional<std::int64_t> period() const;
   bool fits() const { return double(memory.total()) <= capacity; }
+  /// With a tenth of the memory to spare, which plans may be off by.
+  bool fits_well() const { return double(memory.total()) <= 0.9 * capacity; }
 };
+
+/// What stands behind a number of a way that does not fit, or hardly does; and what says so.
+char mark(RunPlan const& plan);
+constexpr char const* mark_legend = "! does not fit, ~ with less than a tenth of the memory to spare";
 
 /// Throws Error for a mesh that the hardware has not room for.
 RunPlan plan_run(std::string name, dit::TrainOptions options, dit::ModelConfig const& config,

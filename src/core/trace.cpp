@@ -34,13 +34,14 @@ std::vector<Event> events() {
   return recorded;
 }
 
-std::string json(int process, std::vector<Event> const& events, std::string const& name) {
+std::string json(int process) {
+  std::lock_guard const lock(mutex);
   std::string text =
-      fmt::format(R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"{1}"}}}},)"
+      fmt::format(R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"rank {0}"}}}},)"
                   R"({{"ph":"M","name":"thread_name","pid":{0},"tid":0,"args":{{"name":"compute"}}}},)"
                   R"({{"ph":"M","name":"thread_name","pid":{0},"tid":1,"args":{{"name":"communication"}}}})",
-                  process, name.empty() ? fmt::format("rank {}", process) : name);
-  for (auto const& e : events)
+                  process);
+  for (auto const& e : recorded)
     text += fmt::format(",\n"
                         R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})",
                         e.name, process, int(e.track), e.begin * 1e6, (e.end - e.begin) * 1e6);

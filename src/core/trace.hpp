@@ -27,8 +27,8 @@ struct Event {
 /// The spans recorded so far, in the order in which they ended.
 std::vector<Event> events();
 
-/// Spans as comma-separated JSON events of a process in the picture; its name is "rank" with the number, if none is given.
-std::string json(int process, std::vector<Event> const& events, std::string const& name = {});
+/// The spans of this process as comma-separated JSON events; `process` tells the ranks apart in the picture.
+std::string json(int process);
 
 /// Records the time from construction to destruction on the compute track.
 class Span {

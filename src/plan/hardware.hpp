@@ -14,7 +14,7 @@ namespace prowl {
 /// Speed of one kind of product, as one device does it while the others of its node rest. Flop count 2 m n k, for a symmetric
 /// product too.
 struct ProductRate {
-  std::string operation; ///< "gemm" or "syrk"
+  std::string operation; ///< "gemm" or "syrk"; without rows for syrk it is as fast as gemm
   std::string type;      ///< "float32" or "bfloat16": of the operands
   std::int64_t narrow;   ///< the smallest of m, n, k
   std::int64_t wide;     ///< the largest of them

@@ -40,15 +40,18 @@ double product_rate(std::vector<ProductRate> const& rates, std::string const& op
   return interpolate(by_narrow, narrow);
 }
 
+bool has_rates(Hardware const& hardware, std::string const& operation, std::string const& type) {
+  return std::ranges::any_of(hardware.products, [&](auto const& rate) {
+    return rate.operation == operation && rate.type == type;
+  });
+}
+
 } // namespace
 
 Machine::Machine(Hardware hardware, MeshPlace const& mesh, std::string type)
     : hardware_(std::move(hardware)), mesh_(mesh), type_(std::move(type)) {
-  for (auto const* operation : {"gemm", "syrk"})
-    if (std::ranges::none_of(hardware_.products, [&](auto const& rate) {
-          return rate.operation == operation && rate.type == type_;
-        }))
-      throw Error("hardware {}: no [[product]] of type \"{}\" for {}", hardware_.name, type_, operation);
+  if (!has_rates(hardware_, "gemm", type_))
+    throw Error("hardware {}: no [[product]] with operation \"gemm\" and type \"{}\"", hardware_.name, type_);
   std::ranges::sort(hardware_.streams, {}, &StreamRate::mib);
   int const ranks = size(mesh, Axis::world), devices = int(hardware_.devices);
   ranks_per_node_ = std::min(ranks, devices);
@@ -72,7 +75,8 @@ double Machine::speed(double shared) const {
 double Machine::product(Product const& p) const {
   if (p.count == 0 || p.m == 0 || p.n == 0 || p.k == 0) return 0;
   auto const [narrow, wide] = std::minmax({p.m, p.n, p.k});
-  double const rate = product_rate(hardware_.products, p.operation, type_, double(narrow), double(wide)) *
+  auto const operation = has_rates(hardware_, p.operation, type_) ? p.operation : "gemm";
+  double const rate = product_rate(hardware_.products, operation, type_, double(narrow), double(wide)) *
                       speed(hardware_.shared_product);
   return double(p.count) * hardware_.kernel_us * 1e-6 * turns_ + p.flop() / (rate * 1e9);
 }

@@ -55,7 +55,7 @@ public:
       switch (instruction.kind) {
       case Kind::compute:
         now = end_of_work(now, instruction.seconds, flights_, oldest_, slowdown_);
-        if (now > begin) record(trace::Track::compute, instruction.name, begin, now);
+        if (now > begin) record(Timeline::program, instruction.name, instruction.of, begin, now);
         break;
       case Kind::start:
         start(instruction, now);
@@ -64,7 +64,8 @@ public:
         now = std::max(now, flights_[instruction.collective].end);
         result_.exposed[purpose(instruction.collective)] += now - begin;
         if (now > begin)
-          record(trace::Track::compute, "wait: " + name_of(instruction.collective), begin, now);
+          record(Timeline::program, "wait: " + started(instruction.collective).name,
+                 started(instruction.collective).of, begin, now);
         break;
       }
       spans_.push_back({begin, now});
@@ -79,11 +80,11 @@ private:
   std::size_t purpose(std::size_t collective) const {
     return std::size_t(program_.transfers()[collective].purpose);
   }
-  std::string const& name_of(std::size_t collective) const {
-    return program_.instructions()[program_.transfers()[collective].instruction].name;
+  Program::Instruction const& started(std::size_t collective) const {
+    return program_.instructions()[program_.transfers()[collective].instruction];
   }
-  void record(trace::Track track, std::string name, double begin, double end) {
-    result_.events.push_back({track, std::move(name), begin, end});
+  void record(int channel, std::string name, std::string of, double begin, double end) {
+    result_.spans.push_back({channel, std::move(name), std::move(of), begin, end});
   }
 
   void start(Program::Instruction const& instruction, double now) {
@@ -95,7 +96,7 @@ private:
     flight.end = flight.begin + instruction.seconds;
     last->second = instruction.collective;
     result_.communication[purpose(instruction.collective)] += instruction.seconds;
-    record(trace::Track::communication, instruction.name, flight.begin, flight.end);
+    record(channel, instruction.name, instruction.of, flight.begin, flight.end);
     flights_.push_back(flight);
   }
 
@@ -110,7 +111,7 @@ private:
       if (instruction.kind != Kind::wait || spent == 0) continue;
       for (auto collective = instruction.collective; collective != none;) {
         auto const& flight = flights_[collective];
-        path[name_of(collective)] += flight.end - flight.begin;
+        path[started(collective).name] += flight.end - flight.begin;
         i = program_.transfers()[collective].instruction;
         collective = flight.before;
       }
@@ -131,18 +132,19 @@ private:
 
 } // namespace
 
-void Program::compute(std::string name, double seconds) {
-  instructions_.push_back({Instruction::Kind::compute, std::move(name), seconds});
+void Program::compute(std::string name, double seconds, std::string of) {
+  instructions_.push_back({Instruction::Kind::compute, std::move(name), seconds, 0, std::move(of)});
 }
 
-std::size_t Program::start(std::string name, Purpose purpose, int channel, double seconds) {
+std::size_t Program::start(std::string name, Purpose purpose, int channel, double seconds, std::string of) {
   transfers_.push_back({purpose, channel, instructions_.size()});
-  instructions_.push_back({Instruction::Kind::start, std::move(name), seconds, transfers_.size() - 1});
+  instructions_.push_back(
+      {Instruction::Kind::start, std::move(name), seconds, transfers_.size() - 1, std::move(of)});
   return transfers_.size() - 1;
 }
 
 void Program::wait(std::size_t collective) {
-  instructions_.push_back({Instruction::Kind::wait, {}, 0, collective});
+  instructions_.push_back({Instruction::Kind::wait, {}, 0, collective, {}});
 }
 
 double Timeline::exposed_seconds() const { return std::accumulate(exposed.begin(), exposed.end(), 0.0); }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <prowl/comm/ledger.hpp>
-#include <prowl/core/trace.hpp>
 
 #include <array>
 #include <cstddef>
@@ -17,9 +16,10 @@ namespace prowl {
 
 class Program {
 public:
-  void compute(std::string name, double seconds);
+  /// `of`: the unit or the matrix, for timelines.
+  void compute(std::string name, double seconds, std::string of = {});
   /// Starts a collective; its number.
-  std::size_t start(std::string name, Purpose purpose, int channel, double seconds);
+  std::size_t start(std::string name, Purpose purpose, int channel, double seconds, std::string of = {});
   /// Until that collective is over.
   void wait(std::size_t collective);
 
@@ -29,6 +29,7 @@ public:
     std::string name;
     double seconds = 0;
     std::size_t collective = 0;
+    std::string of = {};
   };
   struct Transfer {
     Purpose purpose;
@@ -47,7 +48,13 @@ struct Timeline {
   double seconds = 0; ///< from the first instruction to the last one's end
   std::array<double, all_purposes.size()> communication{}; ///< seconds of all collectives, by purpose
   std::array<double, all_purposes.size()> exposed{};       ///< of waiting for them
-  std::vector<trace::Event> events;
+  struct Span {
+    int channel; ///< or `program`
+    std::string name, of;
+    double begin, end;
+  };
+  static constexpr int program = -1; ///< in place of a channel: computation, and waiting
+  std::vector<Span> spans;
   /// Seconds of what nothing could have been ended sooner without, by name, longest first; they add up to `seconds`.
   std::vector<std::pair<std::string, double>> critical_path;
 

@@ -54,9 +54,10 @@ private:
     if (elements > 0) program_.compute(name, machine_.stream(elements * bytes, elements * bytes, kernels));
   }
 
-  std::size_t collective(Collective kind, Purpose purpose, Axis axis, std::int64_t bytes) {
+  std::size_t collective(Collective kind, Purpose purpose, Axis axis, std::int64_t bytes,
+                         std::string of = {}) {
     return program_.start(std::string(prowl::name(purpose)) + ' ' + prowl::name(kind), purpose,
-                          machine_.channel(axis), machine_.collective(kind, axis, bytes));
+                          machine_.channel(axis), machine_.collective(kind, axis, bytes), std::move(of));
   }
 
   void gradient_norm() {
@@ -120,7 +121,8 @@ private:
       pass("pack bucket", double(layout_.size(entry.parameter)),
            4 + wire_bytes() + (nesterov(entry.parameter) ? 8 : 0));
     slots_[o.slot] = collective(Collective::all_gather, Purpose::optimizer, Axis::shard,
-                                o.bucket->part * layout_.shards() * wire_bytes());
+                                o.bucket->part * layout_.shards() * wire_bytes(),
+                                layout_.parameters()[o.bucket->entries.front().parameter].name + " ...");
   }
 
   void whole_matrix(MatrixOperation const& o) {
@@ -130,7 +132,7 @@ private:
         program_.wait(
             collective(c.kind, Purpose::optimizer, Axis::tensor, c.elements * std::int64_t(sizeof(float))));
     if (o.refreshes)
-      program_.compute("NS5", machine_.newton_schulz(p.rows(), p.columns()));
+      program_.compute("NS5", machine_.newton_schulz(p.rows(), p.columns()), p.name);
     else
       pass_whole("RowNorm", double(p.size()), 12);
     pass("update", double(layout_.size(o.parameter)), 12);
@@ -144,7 +146,9 @@ private:
 
   void launch(Collectives& collectives, StoreOperation const& o) {
     for (auto const& t : o.transfers)
-      collectives[o.unit].push_back(collective(t.kind, t.purpose, t.axis, t.bytes));
+      collectives[o.unit].push_back(
+          collective(t.kind, t.purpose, t.axis, t.bytes,
+                     o.unit == UnitSlots::none ? "all shards" : layout_.units()[o.unit].name));
   }
   void wait(Collectives& collectives, std::size_t unit) {
     for (auto c : collectives[unit]) program_.wait(c);
@@ -168,10 +172,10 @@ private:
       break;
     case Kind::forward:
       wait(publications_, o.unit);
-      program_.compute("forward", units[o.unit].forward);
+      program_.compute("forward", units[o.unit].forward, unit->name);
       break;
     case Kind::backward:
-      program_.compute("backward", units[o.unit].backward);
+      program_.compute("backward", units[o.unit].backward, unit->name);
       break;
     case Kind::reduce:
       if (gathers) pass_whole("pack gradients", double(unit->size), 8, 1 + sharded_parameters(*unit));

@@ -123,11 +123,13 @@ MemoryPlan largest_memory(TrainOptions const& options, ModelConfig const& config
   slots.resize(
       owners.placements.empty() ? 1 : std::min(slots.size(), most_ranks)); // sharded: the first holds most
   MemoryPlan largest;
+  auto const process = resident_bytes(); // before these plans
   for (auto slot : slots) {
     auto place = mesh;
     place.shard = int(slot) % mesh.shards;
     place.replica = int(slot) / mesh.shards;
-    auto const plan = plan_memory(options, config, Layout(list, place, owners.placements));
+    auto plan = plan_memory(options, config, Layout(list, place, owners.placements));
+    plan.process = process;
     if (plan.total() > largest.total()) largest = plan;
   }
   return largest;
