@@ -210,7 +210,8 @@ void measure_links(Bench const& bench, Hardware& hardware) {
   bench.say("link         {:10.2f} us a stage, {:.3f} GB/s; within a factor of {:.2f} of these times",
             hardware.intra.latency_us, hardware.intra.bandwidth_gbs, worst);
   if (worst > 6)
-    bench.say("warning      the link's times do not fit its model well; on a machine with other work, measure again");
+    bench.say("warning      the link's times do not fit its model well; on a machine with other work, "
+              "measure again");
   hardware.overlap_slowdown = overlap_slowdown(world, exec, sizes.overlap_rows, sizes.overlap_columns,
                                                sizes.overlap_message, sizes.effort.samples);
   bench.say("overlap      {:10.3f} s of NS5 lost to a second of gathers beside it",

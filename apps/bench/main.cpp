@@ -52,8 +52,9 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   optimizer->add_option("--trace", options.trace, "File for a Chrome trace of one period of the full system");
   optimizer->add_option("--json", options.json, "File for all results");
-  optimizer->add_option("--hardware", options.hardware,
-                        "Description of this machine (prowl-bench calibrate): times that prowl-plan predicts, beside");
+  optimizer->add_option(
+      "--hardware", options.hardware,
+      "Description of this machine (prowl-bench calibrate): times that prowl-plan predicts, beside");
 
   auto* kernels = app.add_subcommand("kernels", "Each kernel alone, with Google Benchmark and its options");
   kernels->prefix_command();

@@ -37,7 +37,7 @@ struct Method {
   Store const& store;
   OptimizerOptions options;
   std::unique_ptr<Optimizer> optimizer;
-  double predicted = 0; ///< seconds a step; 0: nothing to predict from
+  double predicted = 0;          ///< seconds a step; 0: nothing to predict from
   std::vector<double> times;     ///< seconds a step, the slowest rank's, averaged over each round
   double refresh = 0, other = 0; ///< seconds in all first and in all other steps of the rounds
   Ledger::Totals gathers, reductions;
@@ -97,7 +97,8 @@ void predict(std::string const& hardware, Communicator const& world, std::vector
   for (auto& method : methods) {
     auto const& layout = method.store.layout();
     Machine const machine(description, layout.place());
-    method.predicted = world.max(optimizer_seconds({layout, method.options, method.store.options()}, machine));
+    method.predicted =
+        world.max(optimizer_seconds({layout, method.options, method.store.options()}, machine));
   }
 }
 

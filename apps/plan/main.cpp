@@ -36,7 +36,8 @@ struct Arguments {
 };
 
 void declare(CLI::App& app, Arguments& a) {
-  CLI::Validator const given([](std::string& text) { return text.empty() ? "empty, expected a value" : ""; }, "TEXT");
+  CLI::Validator const given([](std::string& text) { return text.empty() ? "empty, expected a value" : ""; },
+                             "TEXT");
   app.add_option("deck", a.deck, "input deck (TOML) of prowl-train")->required();
   app.add_option("overrides", a.overrides, "key=value, over the deck's values");
   app.add_option("--ranks", a.ranks, "ranks, one a device")->check(CLI::Range(1, most_ranks));
@@ -45,8 +46,11 @@ void declare(CLI::App& app, Arguments& a) {
   };
   text("--mesh", a.mesh, "replicas x shards, e.g. 32x8; parallel.replicate otherwise");
   text("--hardware", a.hardware,
-       "description of the cluster: a file, as prowl-bench calibrate writes, or the name of one that comes with Prowl (h100-nvlink-ib)");
-  app.add_option("--type", a.type, "operands of matrix products: float32 (fp32), as Prowl computes them, or, what if, bfloat16 (bf16)")
+       "description of the cluster: a file, as prowl-bench calibrate writes, or the name of one that comes "
+       "with Prowl (h100-nvlink-ib)");
+  app.add_option(
+         "--type", a.type,
+         "operands of matrix products: float32 (fp32), as Prowl computes them, or, what if, bfloat16 (bf16)")
       ->check(CLI::IsMember({"float32", "fp32", "bfloat16", "bf16"}));
   text("--sweep", a.sweep, "ranks=8..4096 by doubling, or a list: each method at each number of ranks");
   app.add_option("--per-rank", a.per_rank, "images of a rank and micro-batch: the batch grows with the ranks")
@@ -74,7 +78,8 @@ void check_outputs(Arguments const& a) {
 
 /// A file, or one that comes with Prowl by its name.
 Hardware find_hardware(std::string const& name) {
-  if (std::filesystem::exists(name) || name.find_first_of("./") != std::string::npos) return read_hardware(name);
+  if (std::filesystem::exists(name) || name.find_first_of("./") != std::string::npos)
+    return read_hardware(name);
   return read_hardware(data_file("hardware/" + name + ".toml"));
 }
 
@@ -83,9 +88,10 @@ Dataset open_data(std::string const& path) {
   try {
     return Dataset(path);
   } catch (Error const& error) {
-    throw Error("{}; to plan without it give data.path=\"\" and model.channels, model.size, model.encoder_widths, "
-                "model.encoder_tokens (as [512]) and model.pooled_width",
-                error.what());
+    throw Error(
+        "{}; to plan without it give data.path=\"\" and model.channels, model.size, model.encoder_widths, "
+        "model.encoder_tokens (as [512]) and model.pooled_width",
+        error.what());
   }
 }
 
@@ -108,7 +114,9 @@ public:
     std::optional<Dataset> data;
     if (!options_.data.path.empty()) data.emplace(open_data(options_.data.path));
     config_ = dit::model_config(options_, data ? &*data : nullptr);
-    setting_ = {find_hardware(a_.hardware), a_.type == "bf16" ? "bfloat16" : a_.type == "fp32" ? "float32" : a_.type};
+    setting_ = {find_hardware(a_.hardware), a_.type == "bf16"   ? "bfloat16"
+                                            : a_.type == "fp32" ? "float32"
+                                                                : a_.type};
     tries_ = tries();
   }
 
@@ -158,7 +166,8 @@ private:
     require(a_.buckets, "--bucket", refreshes, "a method that gathers momentum");
     require(a_.wires, "--wire", refreshes, "a method that gathers momentum");
     require(a_.placements, "--placement", method != "adamw", "a method with matrices to own");
-    if (!a_.periods.empty()) values.periods = parse_numbers("--k", a_.periods, true, MatrixPlan::longest_period);
+    if (!a_.periods.empty())
+      values.periods = parse_numbers("--k", a_.periods, true, MatrixPlan::longest_period);
     if (!a_.buckets.empty()) values.bucket_mib = parse_numbers("--bucket", a_.buckets, false, 1 << 20);
     if (!a_.wires.empty()) values.wires = parse_choices("--wire", a_.wires, {"fp32", "bf16"});
     if (!a_.placements.empty())
@@ -181,8 +190,9 @@ private:
 
   int sweep() {
     if (tries_.any() || a_.ranks != 0 || !a_.mesh.empty() || !a_.trace.empty())
-      throw Error("--sweep plans the deck's own options on its own meshes: without --ranks, --mesh, --trace, --k, "
-                  "--bucket, --wire and --placement");
+      throw Error(
+          "--sweep plans the deck's own options on its own meshes: without --ranks, --mesh, --trace, --k, "
+          "--bucket, --wire and --placement");
     auto const ranks = swept_ranks(a_.sweep);
     auto const plans = sweep_ranks(options_, config_, ranks, a_.per_rank, setting_);
     fmt::print("{}\n", sweep_table(plans));
@@ -198,7 +208,8 @@ private:
 
   std::string recommendation(int ranks) const {
     try {
-      auto const [best, reason] = recommend(with_ranks(options_, ranks, a_.per_rank), config_, ranks, setting_);
+      auto const [best, reason] =
+          recommend(with_ranks(options_, ranks, a_.per_rank), config_, ranks, setting_);
       return reason + " " + settings(best);
     } catch (Error const& nothing_fits) {
       return nothing_fits.what();

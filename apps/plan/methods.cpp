@@ -49,9 +49,11 @@ std::string describe(RunPlan const& plan) {
 
 /// "the optimizer (8 ms instead of 459 ms)", of the part that most of the saving is in; the two largest where none is.
 std::string saved_in(RunPlan const& best, RunPlan const& plain) {
-  auto const model = [](RunPlan const& p) { // what it takes beside communication, with what that slows it down
-    return p.time.seconds - p.time.optimizer_seconds - (p.time.exposed_seconds() - p.time.exposed[optimizer]);
-  };
+  auto const model =
+      [](RunPlan const& p) { // what it takes beside communication, with what that slows it down
+        return p.time.seconds - p.time.optimizer_seconds -
+               (p.time.exposed_seconds() - p.time.exposed[optimizer]);
+      };
   struct Part {
     char const* name;
     double from, to;
@@ -73,11 +75,11 @@ std::string saved_in(RunPlan const& best, RunPlan const& plain) {
 
 /// What the winner saves against a plain run: sharded on a flat mesh. `fitting` ways of `tried` fit.
 std::string reason_for(RunPlan const& best, RunPlan const& plain, std::size_t fitting, std::size_t tried) {
-  auto const sentence = fmt::format(
-      "{}: of {} placements and meshes {} fit, and of those within 2% of the fastest it needs least memory, {:.1f} of {:.1f} "
-      "GiB a rank; {} a step",
-      describe(best), tried, fitting, double(best.memory.total()) / gib, best.capacity / gib,
-      duration(best.time.seconds));
+  auto const sentence = fmt::format("{}: of {} placements and meshes {} fit, and of those within 2% of the "
+                                    "fastest it needs least memory, {:.1f} of {:.1f} "
+                                    "GiB a rank; {} a step",
+                                    describe(best), tried, fitting, double(best.memory.total()) / gib,
+                                    best.capacity / gib, duration(best.time.seconds));
   if (describe(best) == describe(plain)) return sentence + '.';
   double const saved = 1 - best.time.seconds / plain.time.seconds;
   if (saved < 0.005) return sentence + fmt::format("; {} takes as long.", describe(plain));
@@ -144,7 +146,8 @@ Recommendation recommend(dit::TrainOptions const& deck, dit::ModelConfig const& 
   std::vector<RunPlan> fitting;
   std::size_t tried = 0;
   bool const owns = deck.optimizer.method != "adamw";
-  auto const consider = [&](MeshShape const& mesh, std::string const& placement, std::string const& residency) {
+  auto const consider = [&](MeshShape const& mesh, std::string const& placement,
+                            std::string const& residency) {
     auto plan = plan_run("", with(deck, deck.optimizer.method, "overlap", placement, residency), config, mesh,
                          setting);
     ++tried;
@@ -174,8 +177,8 @@ Recommendation recommend(dit::TrainOptions const& deck, dit::ModelConfig const& 
 
 std::string settings(RunPlan const& plan) {
   auto const& p = plan.options.parallel;
-  return fmt::format("parallel.placement={} parallel.residency={} parallel.replicate={} optimizer.system={}", p.placement,
-                     p.residency, plan.mesh.replicas, plan.options.optimizer.system);
+  return fmt::format("parallel.placement={} parallel.residency={} parallel.replicate={} optimizer.system={}",
+                     p.placement, p.residency, plan.mesh.replicas, plan.options.optimizer.system);
 }
 
 std::string what_would_fit(RunPlan const& plan, dit::ModelConfig const& config, Setting const& setting) {
@@ -195,14 +198,21 @@ std::string what_would_fit(RunPlan const& plan, dit::ModelConfig const& config, 
     if (fits(options, mesh)) ways.push_back(change);
   };
   auto const& p = plan.options.parallel;
-  if (plan.mesh.replicas > 1) with_change(fmt::format("--mesh 1x{}", ranks), [](auto&) {}, flat);
+  if (plan.mesh.replicas > 1)
+    with_change(
+        fmt::format("--mesh 1x{}", ranks), [](auto&) {}, flat);
   if (p.residency == "z2")
-    with_change("parallel.residency=z3", [](auto& o) { o.parallel.residency = "z3"; }, plan.mesh);
-  if (p.prefetch > 1) with_change("parallel.prefetch=1", [](auto& o) { o.parallel.prefetch = 1; }, plan.mesh);
+    with_change(
+        "parallel.residency=z3", [](auto& o) { o.parallel.residency = "z3"; }, plan.mesh);
+  if (p.prefetch > 1)
+    with_change(
+        "parallel.prefetch=1", [](auto& o) { o.parallel.prefetch = 1; }, plan.mesh);
   if (p.placement == "dedicated" && p.owners != "balanced")
-    with_change("parallel.owners=balanced", [](auto& o) { o.parallel.owners = "balanced"; }, plan.mesh);
+    with_change(
+        "parallel.owners=balanced", [](auto& o) { o.parallel.owners = "balanced"; }, plan.mesh);
   auto const other = p.placement == "sharded" ? "dedicated" : "sharded";
-  with_change(fmt::format("parallel.placement={}", other), [&](auto& o) { o.parallel.placement = other; }, plan.mesh);
+  with_change(
+      fmt::format("parallel.placement={}", other), [&](auto& o) { o.parallel.placement = other; }, plan.mesh);
   auto smallest = plan.options; // what needs least memory but for its micro-batches
   smallest.parallel.residency = "z3";
   smallest.parallel.prefetch = std::min<std::int64_t>(p.prefetch, 1);

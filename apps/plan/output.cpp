@@ -135,7 +135,11 @@ void write_timeline(RunPlan const& plan, dit::ModelConfig const& config, Setting
   for (auto const& e : list) {
     // The end is rounded, not the duration: what follows begins there.
     auto const begin = microseconds(e.begin), end = microseconds(e.end);
-    events.push_back({{"ph", "X"}, {"name", e.name}, {"pid", 0}, {"tid", e.tid}, {"ts", begin},
+    events.push_back({{"ph", "X"},
+                      {"name", e.name},
+                      {"pid", 0},
+                      {"tid", e.tid},
+                      {"ts", begin},
                       {"dur", std::round(1e3 * (end - begin)) / 1e3}});
     if (!e.of.empty()) events.back()["args"] = {{"of", e.of}};
   }
@@ -159,15 +163,14 @@ std::string sweep_table(std::vector<RunPlan> const& plans) {
       for (auto count : ranks) {
         auto const plan = std::ranges::find_if(
             plans, [&](RunPlan const& p) { return p.mesh.ranks() == count && p.name == name; });
-        text += plan == plans.end()
-                    ? fmt::format(" {:>9}", "-")
-                    : fmt::format(" {:>8}{}", milliseconds(plan->time.*value), mark(*plan));
+        text += plan == plans.end() ? fmt::format(" {:>9}", "-")
+                                    : fmt::format(" {:>8}{}", milliseconds(plan->time.*value), mark(*plan));
       }
     }
     return text + "\n\n";
   };
-  return table("step, ms", &StepTime::seconds) + table("optimizer, ms", &StepTime::optimizer_seconds) + mark_legend +
-         '\n';
+  return table("step, ms", &StepTime::seconds) + table("optimizer, ms", &StepTime::optimizer_seconds) +
+         mark_legend + '\n';
 }
 
 } // namespace prowl::plan

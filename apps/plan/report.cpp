@@ -65,8 +65,10 @@ std::string images_text(RunPlan const& plan) {
   auto text = fmt::format("batch: {} images, {:.4g} a rank in each of {} micro-batches", train.batch, each,
                           train.accumulate);
   if (train.accumulate == 1) text = fmt::format("batch: {} images, {:.4g} a rank", train.batch, each);
-  if (micro_batch < ranks) text += fmt::format("; {} ranks have none", ranks - micro_batch);
-  else if (micro_batch % ranks != 0) text += "; some ranks have one more than others";
+  if (micro_batch < ranks)
+    text += fmt::format("; {} ranks have none", ranks - micro_batch);
+  else if (micro_batch % ranks != 0)
+    text += "; some ranks have one more than others";
   return text + '\n';
 }
 
@@ -108,8 +110,9 @@ std::string describe_deck(RunPlan const& plan, dit::ModelConfig const& config, S
   if (setting.type != "float32")
     out += fmt::format("products in {}: what if, Prowl computes them in float32\n", setting.type);
   out += images_text(plan);
-  out += fmt::format("parameters: {} trainable, {} with buffers, {} ({:.2f}%) routed to Muon\n", count.trainable,
-                     count.total, plan.muon, 100 * double(plan.muon) / double(count.trainable));
+  out +=
+      fmt::format("parameters: {} trainable, {} with buffers, {} ({:.2f}%) routed to Muon\n", count.trainable,
+                  count.total, plan.muon, 100 * double(plan.muon) / double(count.trainable));
   out +=
       fmt::format("placement: {}{}, {}\n", o.parallel.placement,
                   o.parallel.placement == "sharded" ? ", " + o.optimizer.system : "", o.parallel.residency);
@@ -136,27 +139,30 @@ std::string comparison(std::vector<RunPlan> const& plans) {
     largest = std::max(largest, double(plan.memory.total()));
   }
   auto const scale = scale_of(largest);
-  auto table = fmt::format("{:<{}} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9} {:>8} {:>8} {:>8} {:>6}\n", "", width,
-                           "mesh", fmt::format("held {}", scale.unit), "gathers", "sums", "casts",
+  auto table = fmt::format("{:<{}} {:>9} {:>9} {:>8} {:>6} {:>6} {:>9} {:>9} {:>8} {:>8} {:>8} {:>6}\n", "",
+                           width, "mesh", fmt::format("held {}", scale.unit), "gathers", "sums", "casts",
                            fmt::format("opt. {}", scale.unit), fmt::format("rest {}", scale.unit), "opt. ms",
                            "step ms", "exposed", "owners");
   for (auto const& plan : plans) {
     auto const& v = plan.volume;
     table += fmt::format(
-        "{:<{}} {:>9} {:>8.2f}{} {:>8.1f} {:>6.1f} {:>6.1f} {:>9.2f} {:>9.2f} {:>8} {:>8} {:>8} {:>6}\n", plan.name,
-        width, text(plan.mesh), double(plan.memory.total()) / scale.bytes, mark(plan), v.all_gathers, v.all_reduces,
-        v.broadcasts, v.optimizer_bytes / scale.bytes, v.other_bytes / scale.bytes,
-        milliseconds(plan.time.optimizer_seconds), milliseconds(plan.time.seconds),
-        milliseconds(plan.time.exposed_seconds()),
+        "{:<{}} {:>9} {:>8.2f}{} {:>8.1f} {:>6.1f} {:>6.1f} {:>9.2f} {:>9.2f} {:>8} {:>8} {:>8} {:>6}\n",
+        plan.name, width, text(plan.mesh), double(plan.memory.total()) / scale.bytes, mark(plan),
+        v.all_gathers, v.all_reduces, v.broadcasts, v.optimizer_bytes / scale.bytes,
+        v.other_bytes / scale.bytes, milliseconds(plan.time.optimizer_seconds),
+        milliseconds(plan.time.seconds), milliseconds(plan.time.exposed_seconds()),
         plan.owned > 0 ? fmt::format("{:.2f}", plan.imbalance) : "-");
   }
-  return table +
-         fmt::format("Of a rank and step, averaged over a period. held: memory ({}).\n"
-                     "gathers, sums, casts, opt. {}: all-gathers, all-reduces and broadcasts of the optimizer, and what they\n"
-                     "move; rest {}: what weights and gradients move. exposed: ms of waiting. owners: the busiest one's work\n"
-                     "over the mean. Sharded ways: one matrix a gather (naive: at every step), buckets, gathers under NS5\n"
-                     "(overlap); dedicated: weights whole twice (z3) or once (z2) a step, or as z3 with replicas (hybrid).\n",
-                     mark_legend, scale.unit, scale.unit);
+  return table + fmt::format("Of a rank and step, averaged over a period. held: memory ({}).\n"
+                             "gathers, sums, casts, opt. {}: all-gathers, all-reduces and broadcasts of the "
+                             "optimizer, and what they\n"
+                             "move; rest {}: what weights and gradients move. exposed: ms of waiting. "
+                             "owners: the busiest one's work\n"
+                             "over the mean. Sharded ways: one matrix a gather (naive: at every step), "
+                             "buckets, gathers under NS5\n"
+                             "(overlap); dedicated: weights whole twice (z3) or once (z2) a step, or as z3 "
+                             "with replicas (hybrid).\n",
+                             mark_legend, scale.unit, scale.unit);
 }
 
 std::string gains(std::vector<RunPlan> const& plans) {

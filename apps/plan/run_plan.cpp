@@ -59,8 +59,7 @@ void count_optimizer(RunPlan& plan, Layout const& layout, MatrixPlan const& matr
   for (auto const& group : matrices.groups())
     if (group.period > 0 || options.system == System::naive)
       plan.buckets += std::int64_t(group.buckets.size());
-  plan.largest_bucket =
-      matrices.sizes().part * layout.shards() * (options.wire == Wire::bfloat16 ? 2 : 4);
+  plan.largest_bucket = matrices.sizes().part * layout.shards() * (options.wire == Wire::bfloat16 ? 2 : 4);
   for (auto const& [t, count] : matrices.distinct_steps())
     for (auto const& o : matrices.step(t))
       if (auto const& p = layout.parameters()[o.parameter]; o.refreshes)
@@ -124,7 +123,8 @@ RunPlan plan_run(std::string name, dit::TrainOptions options, dit::ModelConfig c
                   std::min(1.0, double(setting.hardware.devices * machine.nodes()) / mesh.ranks());
   auto const optimizer = dit::optimizer_options(plan.options.optimizer);
   auto const routes = route(list, optimizer);
-  Layout const first(list, place, owners.placements), layout(list, busiest(place, owners.loads), owners.placements);
+  Layout const first(list, place, owners.placements),
+      layout(list, busiest(place, owners.loads), owners.placements);
   count_collectives(plan, first, MatrixPlan(first, optimizer, routes));
   count_optimizer(plan, layout, MatrixPlan(layout, optimizer, routes));
   auto const times = times_of(plan.options, config, machine, &plan);

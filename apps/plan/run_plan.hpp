@@ -43,8 +43,8 @@ struct RunPlan {
   MeshShape mesh;
   dit::MemoryPlan memory;    ///< of the rank that holds most
   double capacity = 0;       ///< bytes of memory a rank
-  std::vector<Ledger> steps;  ///< of a period: the collectives of the first rank
-  std::int64_t muon = 0;      ///< elements that Muon updates
+  std::vector<Ledger> steps; ///< of a period: the collectives of the first rank
+  std::int64_t muon = 0;     ///< elements that Muon updates
   Volume volume;
   double model_flop = 0, optimizer_flop = 0;    ///< of the rank in question, a step; NS5's
   std::int64_t buckets = 0, largest_bucket = 0; ///< in a refresh; bytes

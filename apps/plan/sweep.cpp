@@ -64,7 +64,8 @@ dit::TrainOptions with_ranks(dit::TrainOptions deck, std::int64_t ranks, std::in
   if (per_rank == 0) return deck;
   auto const batch = double(per_rank) * double(ranks) * double(deck.train.accumulate);
   if (batch > 1 << 30)
-    throw Error("--per-rank {}: a batch of {:.0f} images on {} ranks, expected at most {}", per_rank, batch, ranks, 1 << 30);
+    throw Error("--per-rank {}: a batch of {:.0f} images on {} ranks, expected at most {}", per_rank, batch,
+                ranks, 1 << 30);
   deck.train.batch = per_rank * ranks * deck.train.accumulate;
   return deck;
 }
@@ -118,11 +119,11 @@ std::string csv(std::vector<RunPlan> const& plans) {
         "{},\"{}\",{},{},{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},{:.6g},"
         "{:.6g},{},{:.6g}\n",
         plan.mesh.ranks(), plan.name, plan.mesh.replicas, plan.mesh.shards, o.parallel.placement,
-        o.parallel.residency, o.optimizer.system, plan.period() ? fmt::format("{}", *plan.period()) : "", o.optimizer.bucket_mib,
-        o.optimizer.wire, plan.time.seconds, plan.time.computing_seconds, plan.time.optimizer_seconds,
-        plan.time.exposed_seconds(), plan.volume.all_gathers, plan.volume.all_reduces,
-        plan.volume.optimizer_bytes / gib, plan.volume.other_bytes / gib, double(plan.memory.total()) / gib,
-        plan.fits(), plan.imbalance);
+        o.parallel.residency, o.optimizer.system, plan.period() ? fmt::format("{}", *plan.period()) : "",
+        o.optimizer.bucket_mib, o.optimizer.wire, plan.time.seconds, plan.time.computing_seconds,
+        plan.time.optimizer_seconds, plan.time.exposed_seconds(), plan.volume.all_gathers,
+        plan.volume.all_reduces, plan.volume.optimizer_bytes / gib, plan.volume.other_bytes / gib,
+        double(plan.memory.total()) / gib, plan.fits(), plan.imbalance);
   }
   return text;
 }

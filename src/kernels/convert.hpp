@@ -9,5 +9,4 @@ namespace prowl {
 /// target_i <- source_i, rounded to nearest even. Throws Error if the sizes differ.
 void to_bfloat16(Execution const& exec, Vector<float const> const& source, Vector<bfloat16> const& target);
 
-
 } // namespace prowl

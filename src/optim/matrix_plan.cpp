@@ -119,8 +119,9 @@ std::int64_t MatrixPlan::period() const {
   for (auto period : periods()) {
     auto const factor = period / std::gcd(all, period);
     if (factor > longest_period / all)
-      throw Error("periods K of {}: their steps repeat after more than {}, expected at most that many to plan",
-                  fmt::join(periods(), ", "), longest_period);
+      throw Error(
+          "periods K of {}: their steps repeat after more than {}, expected at most that many to plan",
+          fmt::join(periods(), ", "), longest_period);
     all *= factor;
   }
   return all;

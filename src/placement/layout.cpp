@@ -81,9 +81,8 @@ void Layout::place_owned(Unit& unit) {
   std::vector<std::size_t> owned; // by owner
   for (auto i = unit.first; i < unit.last; ++i)
     if (placements_[i]) owned.push_back(i);
-  std::ranges::stable_sort(owned, {}, [&](auto i) {
-    return std::pair(placements_[i]->shard, placements_[i]->replica);
-  });
+  std::ranges::stable_sort(owned, {},
+                           [&](auto i) { return std::pair(placements_[i]->shard, placements_[i]->replica); });
   for (auto i : owned) {
     auto const [shard, replica] = *placements_[i];
     auto const size = parameters_[i].size();

@@ -29,7 +29,8 @@ void declare_stream(DeckSchema& schema, StreamRate& row) {
 }
 
 void declare_product(DeckSchema& schema, ProductRate& row) {
-  schema.option("operation", row.operation, "a product of two matrices, or of one with its transpose (as fast where it has no rows)",
+  schema.option("operation", row.operation,
+                "a product of two matrices, or of one with its transpose (as fast where it has no rows)",
                 one_of({"gemm", "syrk"}));
   schema.option("type", row.type, "of the operands", one_of({"float32", "bfloat16"}));
   schema.option("narrow", row.narrow, "smallest of m, n and k", at_least(1));
@@ -73,8 +74,8 @@ void check(std::string const& path, Hardware const& h) {
   require(h.intra.bandwidth_gbs > 0, "intra.bandwidth_gbs", "a number above 0");
   require(h.inter.bandwidth_gbs > 0, "inter.bandwidth_gbs", "a number above 0");
   require(!h.streams.empty(), "stream", "at least one [[stream]] table");
-  require(std::ranges::any_of(
-              h.products, [&](auto const& p) { return p.operation == "gemm" && p.type == "float32"; }),
+  require(std::ranges::any_of(h.products,
+                              [&](auto const& p) { return p.operation == "gemm" && p.type == "float32"; }),
           "product", "a [[product]] table with operation \"gemm\" and type \"float32\"");
   if (h.reserved_gib >= h.capacity_gib)
     throw Error("{}: memory.reserved_gib: {}, expected less than memory.capacity_gib, {}", path,
@@ -107,8 +108,10 @@ double collective_seconds(Link const& link, Collective kind, int ranks, std::int
 }
 
 Hardware read_hardware(std::string const& path) {
-  if (!std::filesystem::exists(path)) throw Error("hardware {}: no such file, expected {}", path, others(path));
-  if (std::filesystem::is_directory(path)) throw Error("hardware {}: is a folder, expected {}", path, others(path));
+  if (!std::filesystem::exists(path))
+    throw Error("hardware {}: no such file, expected {}", path, others(path));
+  if (std::filesystem::is_directory(path))
+    throw Error("hardware {}: is a folder, expected {}", path, others(path));
   Hardware hardware;
   Deck deck;
   declare(deck, hardware);

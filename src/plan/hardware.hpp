@@ -38,10 +38,11 @@ struct Hardware {
   std::int64_t devices = 1;   ///< of a node: ranks that do not share one
   std::int64_t max_nodes = 0; ///< 0: no limit
   double capacity_gib = 0;    ///< memory of a device
-  double reserved_gib = 0;    ///< of it, what a program takes before it has any array: libraries, drivers, communication
-  double kernel_us = 0;       ///< from one kernel to the next, beside its work
-  double shared_product = 1;  ///< speed of products with all devices of a node at work, relative to one alone
-  double shared_stream = 1;   ///< speed of passes through memory, likewise
+  double reserved_gib =
+      0; ///< of it, what a program takes before it has any array: libraries, drivers, communication
+  double kernel_us = 0;      ///< from one kernel to the next, beside its work
+  double shared_product = 1; ///< speed of products with all devices of a node at work, relative to one alone
+  double shared_stream = 1;  ///< speed of passes through memory, likewise
   double overlap_slowdown = 0; ///< seconds of computation lost to a second of communication beside it, 0 to 1
   std::vector<StreamRate> streams;
   std::vector<ProductRate> products;

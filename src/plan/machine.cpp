@@ -41,9 +41,8 @@ double product_rate(std::vector<ProductRate> const& rates, std::string const& op
 }
 
 bool has_rates(Hardware const& hardware, std::string const& operation, std::string const& type) {
-  return std::ranges::any_of(hardware.products, [&](auto const& rate) {
-    return rate.operation == operation && rate.type == type;
-  });
+  return std::ranges::any_of(
+      hardware.products, [&](auto const& rate) { return rate.operation == operation && rate.type == type; });
 }
 
 } // namespace
@@ -85,8 +84,7 @@ double Machine::stream(double bytes, double working_set, double kernels) const {
   if (bytes == 0) return 0;
   Points points;
   for (auto const& rate : hardware_.streams) points.push_back({rate.mib, rate.gbs});
-  double const rate =
-      interpolate(points, std::max(working_set, 1.0) / mib) * speed(hardware_.shared_stream);
+  double const rate = interpolate(points, std::max(working_set, 1.0) / mib) * speed(hardware_.shared_stream);
   return kernels * hardware_.kernel_us * 1e-6 * turns_ + bytes / (rate * 1e9);
 }
 

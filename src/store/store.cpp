@@ -16,8 +16,7 @@ StoreSizes store_sizes(Layout const& layout, StoreOptions const& options) {
   sizes.gradients = layout.gradients_size();
   bool const gathers = layout.shards() > 1, replicas = layout.place().replicas > 1;
   bool const each_its_own = options.residency == Residency::z2;
-  auto const slots =
-      UnitSlots(layout.units().size(), options.prefetch, options.residency, gathers).size();
+  auto const slots = UnitSlots(layout.units().size(), options.prefetch, options.residency, gathers).size();
   sizes.gathered.resize(slots);
   sizes.whole.resize(slots);
   std::int64_t owned = 0;
@@ -169,8 +168,9 @@ void Store::rebuild(std::size_t unit, WeightSlot& slot) {
   auto const gathered = slice(slot.gathered, 0, u.shards.size * layout_.shards());
   for (auto i = u.first; i < u.last; ++i)
     if (!layout_.placement(i))
-      join_shards(exec_, sharded_rows(i), gathered,
-                  slice(slot.full, slot_offset(unit, layout_.whole_offset(i)), layout_.parameters()[i].size()));
+      join_shards(
+          exec_, sharded_rows(i), gathered,
+          slice(slot.full, slot_offset(unit, layout_.whole_offset(i)), layout_.parameters()[i].size()));
   slot.whole = true;
 }
 

@@ -31,8 +31,9 @@ struct StoreOptions {
 struct StoreSizes {
   std::int64_t weights = 0, gradients = 0;
   std::vector<std::int64_t> gathered, whole; ///< of each slot for a unit's weights
-  std::int64_t gradient = 0, packed = 0, reduced = 0, deferred = 0; ///< of a unit's gradients, and those of all units
-  int reductions = 1;                                               ///< arrays of `reduced`
+  std::int64_t gradient = 0, packed = 0, reduced = 0,
+               deferred = 0; ///< of a unit's gradients, and those of all units
+  int reductions = 1;        ///< arrays of `reduced`
   /// Bytes of what units on their way take, beside the weights and gradients that are kept.
   std::int64_t transient_bytes() const;
   std::int64_t bytes() const;

@@ -225,7 +225,8 @@ TEST(Simulation, a_unit_that_stays_whole_is_put_together_once) {
       StoreOptions store;
       store.residency = residency;
       store.micro_batches = micro_batches;
-      return std::ranges::count(plan_store_step(layout, store), StoreOperation::Kind::await_weights, &StoreOperation::kind);
+      return std::ranges::count(plan_store_step(layout, store), StoreOperation::Kind::await_weights,
+                                &StoreOperation::kind);
     };
     EXPECT_EQ(joins(Residency::z2), 2);
     EXPECT_EQ(joins(Residency::z3), 2 * 2 * micro_batches);

@@ -26,7 +26,8 @@ Schedule schedule(TrainOptions const& options);
 /// How the model's parameters lie on a rank, and how they move.
 Layout layout(TrainOptions const& options, ModelConfig const& config, MeshPlace const& place);
 /// Who owns which parameter: nothing where all are sharded.
-Ownership ownership(TrainOptions const& options, std::vector<Parameter> const& parameters, MeshPlace const& mesh);
+Ownership ownership(TrainOptions const& options, std::vector<Parameter> const& parameters,
+                    MeshPlace const& mesh);
 StoreOptions store_options(TrainOptions const& options);
 
 /// The collectives of step t on the layout's rank: of the store, the optimizer, and the sum of the losses.
