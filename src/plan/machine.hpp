@@ -27,6 +27,8 @@ public:
   Hardware const& hardware() const { return hardware_; }
   MeshPlace const& mesh() const { return mesh_; }
   int nodes() const { return nodes_; }
+  /// Ranks that take turns on a device, as if all had as much to do.
+  double turns() const { return turns_; }
 
   /// All times are seconds.
   double product(Product const& product) const;
@@ -49,7 +51,7 @@ private:
   MeshPlace mesh_;
   std::string type_;
   int nodes_ = 1, ranks_per_node_ = 1;
-  double turns_ = 1; ///< ranks that take turns on a device
+  double turns_ = 1;
 };
 
 } // namespace prowl
