@@ -80,7 +80,7 @@ void check_outputs(Arguments const& a) {
 Hardware find_hardware(std::string const& name) {
   if (std::filesystem::exists(name) || name.find_first_of("./") != std::string::npos)
     return read_hardware(name);
-  return read_hardware(data_file("hardware/" + name + ".toml"));
+  return read_hardware(data_file("hardware") + "/" + name + ".toml");
 }
 
 /// The data set's sizes, or a hint how to do without.

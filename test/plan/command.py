@@ -147,6 +147,7 @@ class Command(unittest.TestCase):
         self.assert_refused([DECK, "--ranks", 256, "--mesh", "32"], "--mesh 32", "32x8")
         self.assert_refused([DECK, "--ranks", 256, "parallel.replicate=3"], "parallel.replicate", "3", "divisor of 256")
         self.assert_refused([DECK, "--ranks", 8, "--hardware", INPUTS / "hardware/tpu.toml"], "tpu.toml", "h100-nvlink-ib.toml")
+        self.assert_refused([DECK, "--ranks", 8, "--hardware", "b200"], "b200.toml", "no such file", "h100-nvlink-ib.toml")
         small = self.folder / "small.toml"
         small.write_text((INPUTS / "hardware/h100-nvlink-ib.toml").read_text().replace("max_nodes = 0", "max_nodes = 2"))
         self.assert_refused([DECK, "--ranks", 64, "--hardware", small], "64 ranks", "8 nodes", "16 ranks")
