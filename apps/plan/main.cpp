@@ -217,11 +217,11 @@ private:
   }
 
   void write(std::vector<RunPlan> const& plans, nlohmann::json const& recommended) const {
-    if (!a_.csv.empty()) write_text(a_.csv, csv(plans));
+    if (!a_.csv.empty()) write_file(a_.csv, csv(plans));
     if (a_.json.empty() && a_.plot.empty()) return;
     auto result = document(plans, config_, setting_, !a_.sweep.empty());
     result["recommended"] = recommended;
-    if (!a_.json.empty()) write_text(a_.json, result.dump(1) + '\n');
+    if (!a_.json.empty()) write_file(a_.json, result.dump(1) + '\n');
     if (!a_.plot.empty()) draw(result, a_.plot);
   }
 

@@ -12,7 +12,6 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 namespace prowl::plan {
 
@@ -76,15 +75,6 @@ std::string data_file(std::string const& name) {
   return installed.lexically_normal().string();
 }
 
-void write_text(std::string const& path, std::string const& text) {
-  AtomicFile file(path);
-  std::ofstream stream(file.path());
-  stream << text;
-  stream.close();
-  if (!stream) throw Error("{}: cannot be written", path);
-  file.commit();
-}
-
 nlohmann::json document(std::vector<RunPlan> const& plans, dit::ModelConfig const& config,
                         Setting const& setting, bool sweep) {
   nlohmann::json list = nlohmann::json::array();
@@ -143,7 +133,7 @@ void write_timeline(RunPlan const& plan, dit::ModelConfig const& config, Setting
                       {"dur", std::round(1e3 * (end - begin)) / 1e3}});
     if (!e.of.empty()) events.back()["args"] = {{"of", e.of}};
   }
-  write_text(path, nlohmann::json{{"traceEvents", events}}.dump() + '\n');
+  write_file(path, nlohmann::json{{"traceEvents", events}}.dump() + '\n');
 }
 
 std::string sweep_table(std::vector<RunPlan> const& plans) {

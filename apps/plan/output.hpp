@@ -13,9 +13,6 @@ namespace prowl::plan {
 /// A file that comes with the program: beside the sources that it was built from, or where it was installed.
 std::string data_file(std::string const& name);
 
-/// Throws Error naming the file where it cannot be written; what was there before is kept then.
-void write_text(std::string const& path, std::string const& text);
-
 /// Everything, for --json and for pictures. `sweep`: the plans are at several numbers of ranks.
 nlohmann::json document(std::vector<RunPlan> const& plans, dit::ModelConfig const& config,
                         Setting const& setting, bool sweep);

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 namespace prowl {
 
@@ -49,6 +50,15 @@ void AtomicFile::commit() {
     throw Error("{}: cannot be renamed to {}: {}", path_, target_, std::strerror(errno));
   committed_ = true;
   flush_to_disk(std::filesystem::absolute(target_).parent_path().string(), O_RDONLY | O_DIRECTORY);
+}
+
+void write_file(std::string const& path, std::string const& text) {
+  AtomicFile file(path);
+  std::ofstream stream(file.path());
+  stream << text;
+  stream.close();
+  if (!stream) throw Error("{}: cannot be written", path);
+  file.commit();
 }
 
 } // namespace prowl

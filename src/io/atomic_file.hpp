@@ -31,4 +31,7 @@ private:
   bool committed_ = false;
 };
 
+/// A whole file of text. Throws Error naming it where it cannot be written; what was there before is kept then.
+void write_file(std::string const& path, std::string const& text);
+
 } // namespace prowl

@@ -8,7 +8,6 @@
 #include <prowl/placement/layout.hpp>
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace prowl {
@@ -66,9 +65,7 @@ public:
   };
   std::vector<Distinct> distinct_steps() const;
 
-  /// The matrices, and of them those that this rank owns.
   std::vector<std::size_t> const& matrices() const { return matrices_; }
-  std::vector<std::size_t> const& owned() const { return owned_; }
 
   /// What a rank allocates, elements.
   struct Sizes {
@@ -97,7 +94,7 @@ private:
   Layout const* layout_;
   OptimizerOptions options_;
   std::vector<Route> routes_;
-  std::vector<std::size_t> matrices_, owned_;
+  std::vector<std::size_t> matrices_, owned_; ///< owned_: those that this rank owns
   std::vector<Group> groups_;
   Sizes sizes_;
 };

@@ -21,7 +21,6 @@ public:
   /// Step t. `meanwhile` is called once, when the first collective of the step is under way.
   void step(std::int64_t t, double rate_factor, std::function<void()> const& meanwhile);
 
-  MatrixPlan const& plan() const { return plan_; }
   /// Local rows x columns.
   Matrix<float> momentum(std::size_t parameter) const;
   std::int64_t bytes() const;

@@ -22,8 +22,7 @@ OptimizerMemory optimizer_memory(Layout const& layout, OptimizerOptions const& o
 Ledger optimizer_traffic(Layout const& layout, OptimizerOptions const& options, std::int64_t t) {
   auto const routes = route(layout.parameters(), options);
   auto ledger = MatrixPlan(layout, options, routes).traffic(t);
-  auto const& place = layout.place();
-  ledger.record(Collective::all_reduce, Purpose::other, place.shards * place.replicas * place.tensors,
+  ledger.record(Collective::all_reduce, Purpose::other, size(layout.place(), Axis::world),
                 std::int64_t(routes.size() * sizeof(double)));
   return ledger;
 }

@@ -1,6 +1,6 @@
-#include <prowl/core/bytes.hpp>
 #include <prowl/plan/machine.hpp>
 
+#include <prowl/core/bytes.hpp>
 #include <prowl/core/error.hpp>
 
 #include <algorithm>

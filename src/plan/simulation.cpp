@@ -1,7 +1,6 @@
 #include <prowl/plan/simulation.hpp>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 namespace prowl {
@@ -116,9 +115,7 @@ private:
         collective = flight.before;
       }
     }
-    result_.critical_path.assign(path.begin(), path.end());
-    std::ranges::stable_sort(result_.critical_path, std::greater{},
-                             [](auto const& part) { return part.second; });
+    result_.critical_path = longest_first(path);
   }
 
   Program const& program_;
@@ -145,6 +142,12 @@ std::size_t Program::start(std::string name, Purpose purpose, int channel, doubl
 
 void Program::wait(std::size_t collective) {
   instructions_.push_back({Instruction::Kind::wait, {}, 0, collective, {}});
+}
+
+std::vector<std::pair<std::string, double>> longest_first(std::map<std::string, double> const& seconds) {
+  std::vector<std::pair<std::string, double>> parts(seconds.begin(), seconds.end());
+  std::ranges::stable_sort(parts, std::greater{}, [](auto const& part) { return part.second; });
+  return parts;
 }
 
 double Timeline::exposed_seconds() const { return std::accumulate(exposed.begin(), exposed.end(), 0.0); }

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,6 +61,9 @@ struct Timeline {
 
   double exposed_seconds() const;
 };
+
+/// By name, as a critical path is listed.
+std::vector<std::pair<std::string, double>> longest_first(std::map<std::string, double> const& seconds);
 
 /// `slowdown`: seconds of computation lost to a second of communication beside it, 0 to 1.
 Timeline simulate(Program const& program, double slowdown);

@@ -26,7 +26,6 @@ public:
                    double(memory.momenta + memory.moments);
   }
 
-  MatrixPlan const& matrices() const { return matrices_; }
   Program take() { return std::move(program_); }
 
   void optimizer_step(std::int64_t t) {
@@ -280,8 +279,7 @@ StepTime step_time(RankPlan const& plan, Machine const& machine, std::vector<Uni
       mean.other_seconds += optimizer * double(count) / (period - 1);
   }
   std::erase_if(path, [](auto const& part) { return part.second <= 0; });
-  mean.critical_path.assign(path.begin(), path.end());
-  std::ranges::stable_sort(mean.critical_path, std::greater{}, [](auto const& part) { return part.second; });
+  mean.critical_path = longest_first(path);
   return mean;
 }
 

@@ -1,5 +1,6 @@
-#include <prowl/core/bytes.hpp>
 #include <prowl/store/store_plan.hpp>
+
+#include <prowl/core/bytes.hpp>
 
 #include <fmt/format.h>
 

@@ -16,7 +16,6 @@
 
 #include <csignal>
 #include <filesystem>
-#include <fstream>
 
 namespace prowl::dit {
 
@@ -26,15 +25,6 @@ volatile std::sig_atomic_t stop_requested = 0;
 
 /// Validation noise is the same at every validation, and none that training uses.
 constexpr std::uint64_t validation_seed_flip = 0x76616C6964617465;
-
-void write_text(std::string const& path, std::string const& text) {
-  AtomicFile file(path);
-  std::ofstream stream(file.path());
-  stream << text;
-  stream.close();
-  if (!stream) throw Error("{}: cannot be written", path);
-  file.commit();
-}
 
 } // namespace
 
@@ -69,8 +59,8 @@ Trainer::Trainer(Execution const& exec, Communicator const& world, Ledger& ledge
   resume();
   print_plan();
   together_on(0, world_.mpi(), [&] {
-    write_text(folder + "/deck.toml", deck_);
-    write_text(folder + "/routing.txt", routing_table(store_.layout(), optimizer_.routes()));
+    write_file(folder + "/deck.toml", deck_);
+    write_file(folder + "/routing.txt", routing_table(store_.layout(), optimizer_.routes()));
     metrics_ = std::make_unique<Metrics>(folder + "/metrics.jsonl", position_.step);
   });
 }
