@@ -13,6 +13,9 @@ namespace prowl {
 /// none.
 void agree(MPI_Comm comm, std::string const& failure);
 
+/// Collective. Rank 0's text, on every rank.
+std::string text_of_rank_0(MPI_Comm comm, std::string text);
+
 /// Collective: runs `work`, which does not communicate, on each rank; where any rank's throws, all throw one
 /// Error.
 template <class Work>

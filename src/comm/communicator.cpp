@@ -86,6 +86,14 @@ Communicator::Communicator(MPI_Comm comm, Ledger* ledger)
               delete c;
             }),
       ledger_(ledger) {
+  int level = 0;
+  detail::check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
+  if (level < MPI_THREAD_MULTIPLE)
+    throw Error("MPI was started with {}, expected MPI_THREAD_MULTIPLE: collectives progress in a thread of "
+                "their own (MPI_Init_thread, or prowl::run)",
+                level == MPI_THREAD_SINGLE     ? "MPI_THREAD_SINGLE"
+                : level == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
+                                               : "MPI_THREAD_SERIALIZED");
   detail::check_mpi(MPI_Comm_dup(comm, comm_.get()), "MPI_Comm_dup");
   MPI_Comm_set_errhandler(*comm_, MPI_ERRORS_RETURN);
   MPI_Comm_rank(*comm_, &rank_);
@@ -193,9 +201,15 @@ double Communicator::sum(double value, Purpose purpose) const {
   return value;
 }
 
-double Communicator::max(double value) const {
+void Communicator::max(std::span<double> values) const {
   std::lock_guard const lock(detail::mpi_mutex());
-  detail::check_mpi(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, *comm_), "all_reduce");
+  detail::check_mpi(
+      MPI_Allreduce(MPI_IN_PLACE, values.data(), count(values.size()), MPI_DOUBLE, MPI_MAX, *comm_),
+      "all_reduce");
+}
+
+double Communicator::max(double value) const {
+  max(std::span(&value, 1));
   return value;
 }
 

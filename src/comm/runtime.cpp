@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -85,14 +86,38 @@ void report(int rank, std::string const& message) {
 
 } // namespace
 
-int run(int& argc, char**& argv, std::function<int()> const& body) {
+std::string launcher_disagrees(int ranks) {
+  auto const number = [](char const* name) {
+    char const* const text = std::getenv(name);
+    return text ? std::atoi(text) : 0;
+  };
+  bool const step =
+      std::getenv("SLURM_STEP_ID") || std::getenv("SLURM_STEP_NUM_TASKS") || number("SLURM_PROCID") > 0;
+  std::string found;
+  for (auto const* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}) {
+    if (std::string_view(name) == "SLURM_NTASKS" && !step) continue;
+    int const tasks = number(name);
+    if (tasks == ranks) return {}; // the launcher that started these ranks; another may have started it
+    if (tasks > ranks && found.empty())
+      found = fmt::format(
+          "{} says {} tasks, but MPI has {} rank{}: start it with the launcher of the MPI library that "
+          "Prowl was built with (srun --mpi=list shows what srun offers)",
+          name, tasks, ranks, ranks == 1 ? "" : "s");
+  }
+  return found;
+}
+
+int run(int& argc, char**& argv, std::function<int()> const& body, int const& error_status) {
   prepare_environment(argv);
   int provided = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  int rank = 0;
+  int rank = 0, ranks = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  int status = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  int status = 0;
   try {
+    if (auto const contradiction = launcher_disagrees(ranks); !contradiction.empty())
+      throw Error(contradiction);
     if (provided < MPI_THREAD_MULTIPLE)
       throw Error("the MPI library gives thread level {}, expected MPI_THREAD_MULTIPLE", provided);
     Kokkos::ScopeGuard const kokkos(argc, argv);
@@ -102,9 +127,10 @@ int run(int& argc, char**& argv, std::function<int()> const& body) {
   } catch (std::exception const& error) {
     if (!all_ranks_failed()) {
       print_error(rank, error.what());
-      MPI_Abort(MPI_COMM_WORLD, 1);
+      MPI_Abort(MPI_COMM_WORLD, error_status);
     }
     report(rank, error.what());
+    status = error_status;
   }
   detail::stop_progress();
   MPI_Finalize();

@@ -1,9 +1,9 @@
 #include <prowl/core/process_memory.hpp>
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <string>
 
 namespace prowl {
 
@@ -14,10 +14,12 @@ std::int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
+// Not ru_maxrss of getrusage: a process inherits it from the one that started it.
 std::int64_t peak_resident_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return std::int64_t{usage.ru_maxrss} * 1024;
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (std::int64_t kib = 0; word == "VmHWM:" && status >> kib) return kib * 1024;
+  return 0;
 }
 
 } // namespace prowl

@@ -79,6 +79,7 @@ public:
   ArrayFileReader(MPI_Comm comm, std::string path);
 
   std::string const& path() const { return path_; }
+  bool has(std::string const& attribute) const { return attributes_.contains(attribute); }
   std::int64_t integer(std::string const& attribute) const;
   std::string const& string(std::string const& attribute) const;
   std::string const& text(std::string const& name) const;

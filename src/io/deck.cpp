@@ -388,6 +388,20 @@ std::string Deck::resolved() const {
   return result;
 }
 
+std::map<std::string, std::string> Deck::values() const {
+  std::map<std::string, std::string> result;
+  auto const add = [&](DeckSchema const& schema, std::string const& prefix) {
+    for (auto const& option : schema.options())
+      if (auto const value = option.get()) result[prefix + option.key] = in_toml(*value);
+  };
+  add(*this, "");
+  for (auto const& tables : tables_) {
+    std::size_t index = 0;
+    for (auto const& row : tables.rows()) add(row, fmt::format("{}[{}].", tables.key, index++));
+  }
+  return result;
+}
+
 std::string Deck::list_options() const {
   std::vector<std::array<std::string, 4>> rows = {{"key", "type", "default", "meaning"}};
   auto const add = [&](DeckOption const& option, std::string const& prefix) {

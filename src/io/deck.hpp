@@ -121,6 +121,8 @@ public:
 
   /// The complete deck in TOML: reading it gives the same values. Meanings are comments.
   std::string resolved() const;
+  /// Every key that has a value, and the value in TOML; keys of tables as "optimizer.group[0].rate".
+  std::map<std::string, std::string> values() const;
   /// An aligned table: key, type, default, meaning. Keys in a list of tables are shown as
   /// "optimizer.group[].rate".
   std::string list_options() const;

@@ -73,6 +73,8 @@ SampleRange local_range(std::int64_t size, int rank, int ranks) {
 
 Loader::Loader(Dataset const& dataset, Options options) : dataset_(dataset), options_(options) {
   check_batch(options.global_batch, options.rank, options.ranks);
+  if (options.first_sample < 0)
+    throw Error("batches from sample {}, at least 0 expected", options.first_sample);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -90,19 +92,19 @@ std::int64_t Loader::sample_at(std::int64_t position) const {
   return Permutation(options_.seed, position / n, n)(position % n);
 }
 
-void Loader::read(std::int64_t step, HostBatch& batch) const {
+void Loader::read(std::int64_t position, HostBatch& batch) const {
   auto const [begin, count] = local_range(options_.global_batch, options_.rank, options_.ranks);
-  batch.first_sample = step * options_.global_batch + begin;
+  batch.first_sample = position + begin;
   batch.indices.resize(std::size_t(count));
   for (std::int64_t i = 0; i < count; ++i) batch.indices[std::size_t(i)] = sample_at(batch.first_sample + i);
   read_batch(dataset_, batch);
 }
 
 void Loader::run() {
-  for (std::int64_t step = options_.first_step;; ++step) {
+  for (std::int64_t position = options_.first_sample;; position += options_.global_batch) {
     std::exception_ptr error;
     try {
-      read(step, ahead_);
+      read(position, ahead_);
     } catch (...) {
       error = std::current_exception();
     }
@@ -128,21 +130,20 @@ HostBatch const& Loader::next() {
   return current_;
 }
 
-ValidationReader::ValidationReader(Dataset const& dataset, std::int64_t global_batch, int rank, int ranks)
-    : dataset_(dataset), global_batch_(global_batch), rank_(rank), ranks_(ranks) {
+ValidationReader::ValidationReader(Dataset const& dataset, std::int64_t most, std::int64_t global_batch,
+                                   int rank, int ranks)
+    : dataset_(dataset), samples_(std::min(dataset.validation_count(), most)), global_batch_(global_batch),
+      rank_(rank), ranks_(ranks) {
   check_batch(global_batch, rank, ranks);
 }
 
-std::int64_t ValidationReader::batches() const {
-  return (dataset_.validation_count() + global_batch_ - 1) / global_batch_;
-}
+std::int64_t ValidationReader::batches() const { return (samples_ + global_batch_ - 1) / global_batch_; }
 
 HostBatch const& ValidationReader::read(std::int64_t batch) {
   if (batch < 0 || batch >= batches())
     throw Error("{}: validation batch {} asked for, it has {}", dataset_.path(), batch, batches());
   auto const start = batch * global_batch_;
-  auto const [begin, count] =
-      local_range(std::min(global_batch_, dataset_.validation_count() - start), rank_, ranks_);
+  auto const [begin, count] = local_range(std::min(global_batch_, samples_ - start), rank_, ranks_);
   batch_.first_sample = start + begin;
   batch_.indices.resize(std::size_t(count));
   for (std::int64_t i = 0; i < count; ++i)

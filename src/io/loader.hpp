@@ -52,9 +52,9 @@ struct HostBatch {
 };
 
 /// Training batches. Position q of the run (a global count of samples) is training sample Permutation(seed, q
-/// / n, n)(q % n), n the number of training samples; step s consumes the positions [s B, (s + 1) B), each
-/// rank its local_range of them. So the batches depend on (seed, step) only, whatever the number of ranks and
-/// wherever a run was resumed.
+/// / n, n)(q % n), n the number of training samples; a batch consumes the B positions after those of the one
+/// before, each rank its local_range of them. So the batches depend on the seed and the position only, whatever
+/// the number of ranks and wherever a run was resumed, with batches of whatever size before.
 ///
 /// A thread reads the next batch while the current one is in use.
 class Loader {
@@ -64,7 +64,7 @@ public:
     std::int64_t global_batch = 1; ///< B
     int rank = 0;
     int ranks = 1;
-    std::int64_t first_step = 0; ///< the step of the first `next`
+    std::int64_t first_sample = 0; ///< the position at which the first `next` begins
   };
 
   /// `dataset` must outlive the loader.
@@ -73,14 +73,14 @@ public:
   Loader& operator=(Loader const&) = delete;
   ~Loader();
 
-  /// The following step's batch, valid until the next call. Throws what reading it threw.
+  /// The following batch, valid until the next call. Throws what reading it threw.
   HostBatch const& next();
 
   /// The index in the data set of the sample at a position of the run.
   std::int64_t sample_at(std::int64_t position) const;
 
 private:
-  void read(std::int64_t step, HostBatch& batch) const;
+  void read(std::int64_t position, HostBatch& batch) const;
   void run();
 
   Dataset const& dataset_;
@@ -95,19 +95,19 @@ private:
   std::thread thread_; // last: starts when all else is there
 };
 
-/// The validation samples in the data set's order, in batches of B of which each rank reads its local_range.
-/// Every rank has the same number of batches; the last may be smaller.
+/// The first `most` validation samples in the data set's order, in batches of B of which each rank reads its
+/// local_range. Every rank has the same number of batches; the last may be smaller.
 class ValidationReader {
 public:
   /// `dataset` must outlive the reader.
-  ValidationReader(Dataset const& dataset, std::int64_t global_batch, int rank, int ranks);
+  ValidationReader(Dataset const& dataset, std::int64_t most, std::int64_t global_batch, int rank, int ranks);
 
   std::int64_t batches() const;
   HostBatch const& read(std::int64_t batch);
 
 private:
   Dataset const& dataset_;
-  std::int64_t global_batch_;
+  std::int64_t samples_, global_batch_;
   int rank_, ranks_;
   HostBatch batch_;
 };

@@ -1,6 +1,7 @@
 #include <prowl/io/metrics.hpp>
 
 #include <prowl/core/error.hpp>
+#include <prowl/io/atomic_file.hpp>
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
@@ -44,15 +45,6 @@ bool is_kept(std::string const& line, std::int64_t first_step) {
   return step != object.end() && step->is_number_integer() && step->get<std::int64_t>() < first_step;
 }
 
-void replace(std::string const& path, std::string const& text) {
-  std::string const beside = path + ".new";
-  int const file = open_file(beside, O_TRUNC);
-  write_all(file, beside, text);
-  if (::fsync(file) != 0) fail(beside, "flush to disk");
-  if (::close(file) != 0) fail(beside, "close");
-  if (std::rename(beside.c_str(), path.c_str()) != 0) fail(beside, "rename");
-}
-
 } // namespace
 
 Metrics::Metrics(std::string path, std::int64_t first_step) : path_(std::move(path)) {
@@ -72,7 +64,7 @@ Metrics::Metrics(std::string path, std::int64_t first_step) : path_(std::move(pa
       ++removed_;
     begin = end + 1;
   }
-  if (kept != old) replace(path_, kept);
+  if (kept != old) write_file(path_, kept);
   file_ = open_file(path_, O_APPEND);
 }
 

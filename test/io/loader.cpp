@@ -45,13 +45,13 @@ struct Data {
     if (rank == 0) fs::remove(path);
   }
 
-  prowl::Loader::Options options(std::int64_t batch, std::int64_t first_step = 0) const {
+  prowl::Loader::Options options(std::int64_t batch, std::int64_t first_sample = 0) const {
     prowl::Loader::Options o;
     o.seed = 7;
     o.global_batch = batch;
     o.rank = rank;
     o.ranks = ranks;
-    o.first_step = first_step;
+    o.first_sample = first_sample;
     return o;
   }
   // The values of all ranks, in order of ranks.
@@ -162,7 +162,7 @@ TEST(Loader, every_training_sample_comes_once_an_epoch_and_no_validation_sample)
 TEST(Loader, resumes_at_any_step_with_the_same_batches) {
   Data const data;
   prowl::Dataset const dataset(data.path);
-  prowl::Loader whole(dataset, data.options(6)), resumed(dataset, data.options(6, 4));
+  prowl::Loader whole(dataset, data.options(6)), resumed(dataset, data.options(6, 24));
   for (int step = 0; step < 4; ++step) whole.next();
   for (int step = 4; step < 9; ++step) {
     auto const &a = whole.next(), &b = resumed.next();
@@ -170,6 +170,22 @@ TEST(Loader, resumes_at_any_step_with_the_same_batches) {
     EXPECT_EQ(a.indices, b.indices);
     EXPECT_EQ(a.samples, b.samples);
   }
+}
+
+TEST(Loader, batches_of_another_size_begin_where_the_others_ended) {
+  Data const data;
+  prowl::Dataset const dataset(data.path);
+  std::vector<std::int64_t> seen;
+  std::int64_t position = 0;
+  for (std::int64_t const batch : {5, 3, 4, 5}) { // 17: an epoch
+    prowl::Loader loader(dataset, data.options(batch, position));
+    auto const all = data.gather(loader.next().indices);
+    seen.insert(seen.end(), all.begin(), all.end());
+    position += batch;
+  }
+  std::sort(seen.begin(), seen.end());
+  for (std::int64_t i = 0; i < training; ++i) EXPECT_EQ(seen.at(std::size_t(i)), i);
+  EXPECT_THROW(prowl::Loader(dataset, data.options(1, -1)), prowl::Error);
 }
 
 TEST(Loader, ends_cleanly_at_any_moment) {
@@ -204,25 +220,27 @@ TEST(Loader, an_error_while_reading_ahead_is_thrown_by_next) {
   fs::remove(path);
 }
 
-TEST(ValidationReader, ranks_together_read_the_validation_part_in_order) {
+TEST(ValidationReader, ranks_together_read_the_first_validation_samples_in_order) {
   Data const data;
   prowl::Dataset const dataset(data.path);
-  for (std::int64_t const batch : {1, 4, 6, 100}) {
-    prowl::ValidationReader reader(dataset, batch, data.rank, data.ranks);
-    EXPECT_EQ(reader.batches(), (samples - training + batch - 1) / batch);
-    std::vector<std::int64_t> all;
-    for (std::int64_t b = 0; b < reader.batches(); ++b) {
-      auto const& mine = reader.read(b);
-      expect_values(mine);
-      if (mine.count > 0) {
-        EXPECT_EQ(mine.indices[0], training + mine.first_sample);
+  for (std::int64_t const most : {1, 4, 5, 1000})
+    for (std::int64_t const batch : {1, 4, 6, 100}) {
+      auto const count = std::min(samples - training, most);
+      prowl::ValidationReader reader(dataset, most, batch, data.rank, data.ranks);
+      EXPECT_EQ(reader.batches(), (count + batch - 1) / batch);
+      std::vector<std::int64_t> all;
+      for (std::int64_t b = 0; b < reader.batches(); ++b) {
+        auto const& mine = reader.read(b);
+        expect_values(mine);
+        if (mine.count > 0) {
+          EXPECT_EQ(mine.indices[0], training + mine.first_sample);
+        }
+        auto const now = data.gather(mine.indices);
+        all.insert(all.end(), now.begin(), now.end());
       }
-      auto const now = data.gather(mine.indices);
-      all.insert(all.end(), now.begin(), now.end());
+      std::vector<std::int64_t> expected(static_cast<std::size_t>(count));
+      std::iota(expected.begin(), expected.end(), training);
+      EXPECT_EQ(all, expected);
+      EXPECT_THROW(reader.read(reader.batches()), prowl::Error);
     }
-    std::vector<std::int64_t> expected(static_cast<std::size_t>(samples - training));
-    std::iota(expected.begin(), expected.end(), training);
-    EXPECT_EQ(all, expected);
-    EXPECT_THROW(reader.read(reader.batches()), prowl::Error);
-  }
 }

@@ -17,8 +17,14 @@ void declare_run(Deck& deck, RunOptions& run) {
   deck.option("run.seed", run.seed, "seed of weights, data order, noise and dropped captions", at_least(0));
   deck.option("run.steps", run.steps, "optimizer steps in all, counted from the run's first start",
               at_least(1));
-  deck.option("run.resume", run.resume,
-              "auto: the newest intact checkpoint of the folder; never; or a checkpoint's path", not_empty());
+  deck.option(
+      "run.resume", run.resume,
+      "auto: from the newest intact checkpoint of the folder; never: only where there is none; restart: from "
+      "step 0, with what is there set aside; or from the checkpoint of that path, and then from those after "
+      "it",
+      not_empty());
+  deck.option("run.accept_changes", run.accept_changes,
+              "goes on from a checkpoint though the deck or the data set make another run of it");
   deck.option("run.time_limit", run.time_limit,
               "seconds until a checkpoint is written and the run ends; 0: none", at_least(0));
 }

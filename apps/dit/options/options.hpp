@@ -16,6 +16,7 @@ struct RunOptions {
   std::int64_t seed = 0;
   std::int64_t steps = 1000;
   std::string resume = "auto";
+  bool accept_changes = false;
   double time_limit = 0;
 };
 

@@ -36,6 +36,7 @@ std::string format_step(StepReport const& report, double seconds_left) {
     line += fmt::format("  {:.0f} images/s  optimizer {:.0f}%",
                         static_cast<double>(report.images) / report.seconds,
                         100 * report.optimizer_seconds / report.seconds);
+  if (report.skipped) line += fmt::format("  skipped: not finite, as {} steps so far", report.all_skipped);
   return line + fmt::format("  {} left", format_duration(seconds_left));
 }
 

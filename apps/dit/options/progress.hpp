@@ -16,6 +16,8 @@ struct StepReport {
   double seconds = 0;                    ///< of this step
   double optimizer_seconds = 0;          ///< of those
   std::int64_t images = 0;               ///< of this step, over all ranks
+  bool skipped = false;                  ///< its gradient was not finite
+  std::int64_t all_skipped = 0;          ///< steps so far that were
 };
 
 /// "47 s", "3 min 20 s", "2 h 05 min", "3 d 04 h".

@@ -104,7 +104,7 @@ void write_arrays(SampleRun const& o, ModelConfig const& config, std::vector<flo
   if (here) fmt::print("wrote {}\n", o.arrays);
 }
 
-int run_sample(int argc, char** argv) {
+int run_sample(int argc, char** argv, int& error_status) {
   CLI::App app("Draws pictures with a trained model.", "prowl-sample");
   SampleRun o;
   declare(app, o);
@@ -124,6 +124,7 @@ int run_sample(int argc, char** argv) {
   Store store(exec, mesh, parameters(model.config));
   load_weights(store, file);
   Model<float> network(model.config, int(2 * o.at_once));
+  error_status = exit_failed; // its input is accepted
   auto const samples =
       draw(exec, world, network, store, wanted, {int(o.steps), o.guidance}, std::uint64_t(o.seed));
   together_on(0, world.mpi(), [&] { write_pictures(o, model.config, samples, wanted.count); });
@@ -134,5 +135,7 @@ int run_sample(int argc, char** argv) {
 } // namespace
 
 int main(int argc, char** argv) {
-  return prowl::run(argc, argv, [&] { return run_sample(argc, argv); });
+  int error_status = prowl::exit_refused;
+  return prowl::run(
+      argc, argv, [&] { return run_sample(argc, argv, error_status); }, error_status);
 }

@@ -43,7 +43,8 @@ void print_plan(TrainOptions const& options, std::string const& deck, Communicat
   fmt::print("# memory a rank, MiB: {}; in all {:.1f}\n", parts, double(plan.total()) / mib);
 }
 
-int train(int argc, char** argv) {
+/// `error_status` becomes that of a run that fails once its input is accepted.
+int train(int argc, char** argv, int& error_status) {
   CLI::App app("Trains an MMDiT with Periodic Row-wise Muon, as a deck says.", "prowl-train");
   std::string deck_path;
   std::vector<std::string> overrides;
@@ -80,12 +81,14 @@ int train(int argc, char** argv) {
   if (options.data.path.empty()) deck.refuse("data.path", "a data set made by prowl-data");
   catch_stop_signals();
   Trainer trainer(Execution(), world, ledger, options, deck.resolved());
-  trainer.run();
-  return 0;
+  error_status = exit_failed;
+  return trainer.run() ? 0 : exit_stopped;
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-  return prowl::run(argc, argv, [&] { return train(argc, argv); });
+  int error_status = prowl::exit_refused;
+  return prowl::run(
+      argc, argv, [&] { return train(argc, argv, error_status); }, error_status);
 }

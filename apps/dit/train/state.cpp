@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace prowl::dit {
 
 namespace {
@@ -98,11 +100,14 @@ ArrayRows rows_to_write(Store const& store, ParameterArray const& array, float c
 }
 
 std::string save(Store const& store, Optimizer const& optimizer, Position const& position,
-                 std::string const& model, std::string const& deck, std::string const& folder, int keep) {
+                 RunTexts const& texts, std::string const& folder, int keep) {
   ArrayFileContents contents;
-  contents.attributes = {
-      {"model", model}, {"skipped", position.skipped}, {"sample", position.sample}, {"seed", position.seed}};
-  contents.texts = {{"deck", deck}, {"routing", routing_table(store.layout(), optimizer.routes())}};
+  contents.attributes = {{"model", texts.model},
+                         {"data", texts.data},
+                         {"skipped", position.skipped},
+                         {"sample", position.sample},
+                         {"seed", position.seed}};
+  contents.texts = {{"deck", texts.deck}, {"routing", routing_table(store.layout(), optimizer.routes())}};
   std::vector<HostRows> hosts;
   for (auto const& list : {weights(store), state(store, optimizer)})
     for (auto const& a : list) {
@@ -120,8 +125,27 @@ void load_weights(Store& store, ArrayFileReader const& file) {
   store.weights_changed();
 }
 
-Position load(Store& store, Optimizer& optimizer, std::string const& path) {
-  ArrayFileReader const file(store.mesh().world().mpi(), path);
+void require_state(Store const& store, Optimizer const& optimizer, ArrayFileReader const& file,
+                   std::string const& changed) {
+  std::set<std::string> missing, unused;
+  for (auto const& a : state(store, optimizer)) missing.insert(a.name);
+  for (auto const& stored : file.arrays()) {
+    if (stored.name.starts_with("weights/")) continue;
+    if (missing.erase(stored.name) == 0) unused.insert(stored.name);
+  }
+  if (missing.empty() && unused.empty()) return;
+  auto const some = [](std::set<std::string> const& names) {
+    return fmt::format("{}{}", *names.begin(),
+                       names.size() > 1 ? fmt::format(" and {} more", names.size() - 1) : "");
+  };
+  throw Error("{}: holds another optimizer's state{}:{}{}{}", file.path(),
+              changed.empty() ? "" : fmt::format(" ({})", changed),
+              missing.empty() ? "" : fmt::format(" it lacks {}", some(missing)),
+              missing.empty() || unused.empty() ? "" : ", and",
+              unused.empty() ? "" : fmt::format(" it has {}, without use in this run", some(unused)));
+}
+
+Position load(Store& store, Optimizer& optimizer, ArrayFileReader const& file) {
   auto const arrays = state(store, optimizer);
   auto expected = shapes(store, weights(store)), more = shapes(store, arrays);
   expected.insert(expected.end(), more.begin(), more.end());

@@ -24,13 +24,25 @@ struct Position {
 /// Sets this rank's shards of the weights to their initial values: a pure function of the seed.
 void initialise_weights(Execution const& exec, Store& store, std::int64_t seed);
 
+/// What a checkpoint says of the run beside its position.
+struct RunTexts {
+  std::string model; ///< as `describe` gives it
+  std::string deck;  ///< resolved
+  std::string data;  ///< the data set's fingerprint
+};
+
 /// Collective. Writes FOLDER/checkpoint-STEP.h5: weights/NAME, momentum/NAME, exp_avg/NAME, exp_avg_sq/NAME whole, the
-/// text `deck`, and the attributes `model`, `step`, `skipped`, `sample` and `seed`. Returns the path.
+/// text `deck`, and the attributes `model`, `data`, `step`, `skipped`, `sample` and `seed`. Returns the path.
 std::string save(Store const& store, Optimizer const& optimizer, Position const& position,
-                 std::string const& model, std::string const& deck, std::string const& folder, int keep);
+                 RunTexts const& texts, std::string const& folder, int keep);
+
+/// Throws Error where the file's optimizer state is not of the arrays that this optimizer keeps, as after another method's
+/// or with other routes; `changed` tells what the decks say of it.
+void require_state(Store const& store, Optimizer const& optimizer, ArrayFileReader const& file,
+                   std::string const& changed);
 
 /// Collective. Reads weights and optimizer state; a file of another model or optimizer is refused with the dataset's name.
-Position load(Store& store, Optimizer& optimizer, std::string const& path);
+Position load(Store& store, Optimizer& optimizer, ArrayFileReader const& file);
 
 /// Collective. Reads the weights alone.
 void load_weights(Store& store, ArrayFileReader const& file);

@@ -6,6 +6,7 @@
 #include <dit/train/batch.hpp>
 #include <dit/train/draw.hpp>
 #include <dit/train/memory.hpp>
+#include <dit/train/run_folder.hpp>
 #include <dit/train/state.hpp>
 
 #include <prowl/comm/mesh.hpp>
@@ -26,40 +27,44 @@ namespace prowl::dit {
 /// Everything a run holds. Collective over the world.
 class Trainer {
 public:
-  /// Reads the data set's description, builds model and optimizer, and resumes as `run.resume` says. `deck` is the
-  /// resolved deck, which goes into the run's folder and each checkpoint.
+  /// Reads the data set's description, takes the run's folder, builds model and optimizer, and resumes as `run.resume` says.
+  /// `deck` is the resolved deck, which goes into the folder and each checkpoint. Throws Error for bad input.
   Trainer(Execution const& exec, Communicator const& world, Ledger& ledger, TrainOptions const& options,
           std::string deck);
 
-  /// Trains until the last step, the time limit, or a signal; in each case the last thing written is a checkpoint.
-  void run();
+  /// Trains until the last step, the time limit, or a signal, and writes a checkpoint in each case. Whether all steps are
+  /// done.
+  bool run();
 
 private:
   struct Step {
     double loss = 0, rate_factor = 0, seconds = 0, optimizer_seconds = 0;
-    bool stop = false; ///< some rank was asked to
+    double peak_bytes = 0; ///< of the rank that had most
+    bool stop = false;     ///< some rank was asked to, or time is up
     Optimizer::Report report;
   };
 
   void resume();
-  std::optional<std::string> checkpoint_to_resume();
+  void load_checkpoint(std::string const& path);
   Step train_step(Loader& loader);
   std::optional<double> validation_loss(); ///< none where there are no validation samples
   void write_metrics(Step const& step, std::optional<double> validation);
   void checkpoint();
+  std::string grid_name() const;
   void draw_grid();
   void print_plan();
   void say(std::string const& line);
-  bool out_of_time() const;
+  std::string in_folder(std::string const& name) const { return folder_.path() + "/" + name; }
 
   Execution exec_;
   Communicator world_;
   Ledger& ledger_;
   TrainOptions options_;
-  std::string deck_;
+  Progress progress_;
   Dataset data_;
   ModelConfig config_;
-  std::string description_; ///< of the model, as checkpoints hold it
+  RunTexts texts_; ///< as checkpoints hold them
+  RunFolder folder_;
   Mesh mesh_;
   Schedule schedule_;
   Store store_;
@@ -69,7 +74,6 @@ private:
   ValidationReader validation_;
   CaptionFeatures prompts_;          ///< of the sample grid
   std::unique_ptr<Metrics> metrics_; ///< rank 0
-  Progress progress_;
   Position position_;
   struct Traffic {
     std::int64_t step;
