@@ -1,9 +1,9 @@
 #include <prowl/core/process_memory.hpp>
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <string>
 
 namespace prowl {
 
@@ -15,9 +15,15 @@ std::int64_t resident_bytes() {
 }
 
 std::int64_t peak_resident_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return std::int64_t{usage.ru_maxrss} * 1024;
+  // Not getrusage: its ru_maxrss is that of the launcher where that was larger, as it survives fork and exec.
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "VmHWM:") {
+      std::int64_t kib = 0;
+      status >> kib;
+      return kib * 1024;
+    }
+  return resident_bytes();
 }
 
 } // namespace prowl

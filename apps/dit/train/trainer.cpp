@@ -43,7 +43,8 @@ Trainer::Trainer(Execution const& exec, Communicator const& world, Ledger& ledge
       schedule_(schedule(options)),
       store_(exec, mesh_, layout(options, config_, mesh_.place()), store_options(options)),
       optimizer_(exec, store_, optimizer_options(options.optimizer)),
-      model_(config_, int(local_capacity(options, world.size()))), batch_(config_, model_.capacity()),
+      model_(config_, int(local_capacity(options, config_, world.size()))),
+      batch_(config_, model_.capacity()),
       validation_(data_, options.train.batch / options.train.accumulate, world.rank(), world.size()),
       progress_(stdout, options.train.log_every), start_(trace::now()) {
   position_.seed = options.run.seed;
