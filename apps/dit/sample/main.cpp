@@ -43,7 +43,13 @@ void declare(CLI::App& app, SampleRun& o) {
                  "also write samples (count, C, H, W) and data set indices to this HDF5 file");
   app.add_option("--steps", o.steps, "Euler steps")->check(CLI::Range(1, 100000));
   app.add_option("--guidance", o.guidance, "weight of classifier-free guidance; 1: none")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(CLI::Validator(
+          [](std::string& text) { // Range takes NaN
+            double value = 0;
+            bool const good = CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 1e6;
+            return good ? "" : text + ", expected a number from 0 to 1000000";
+          },
+          "NUMBER"));
   app.add_option("--seed", o.seed, "of the noise")
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
   app.add_option("--at-once", o.at_once, "pictures drawn at once on a rank")->check(CLI::Range(1, 1 << 20));

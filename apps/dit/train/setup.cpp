@@ -105,6 +105,11 @@ ModelConfig checked_model(Deck const& deck, TrainOptions const& options, std::op
   auto const config = model_config(options, data ? &*data : nullptr);
   if (ranks && *ranks % options.parallel.replicate != 0)
     deck.refuse("parallel.replicate", fmt::format("a divisor of the number of ranks, {}", *ranks));
+  if (data) try {
+      describe(config, data->text_encoding());
+    } catch (nlohmann::json::exception const&) {
+      throw Error("{}: attribute text_encoding, or the name of a text encoder: not UTF-8", data->path());
+    }
   try {
     route(parameters(config), optimizer_options(options.optimizer));
   } catch (Error const& error) {
