@@ -2,10 +2,10 @@
 #include <bench/calibrate.hpp>
 #include <bench/kernels.hpp>
 #include <bench/optimizer.hpp>
+#include <common/command_line.hpp>
 
 #include <prowl/comm/runtime.hpp>
 
-#include <CLI/CLI.hpp>
 #include <mpi.h>
 
 namespace prowl::bench {
@@ -20,12 +20,12 @@ void add_calibrate(CLI::App& app, Calibration& options) {
   calibrate
       ->add_option("--capacity-gib", options.capacity_gib,
                    "Memory of a device; otherwise the host's, shared evenly by the ranks")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1e-3, 1e6));
   calibrate->add_flag("--quick", options.quick, "Small sizes, few repetitions: rough numbers in seconds");
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Measures the optimizers and the kernels of Prowl");
+  CLI::App app("Measures the optimizers and the kernels of Prowl", "prowl-bench");
   app.require_subcommand(1);
   OptimizerBench options;
 
@@ -37,13 +37,13 @@ int run(int argc, char** argv) {
       ->required();
   optimizer->add_option("--steps", options.steps, "Steps of each, rounded up to whole periods")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(positive_count);
   optimizer->add_option("--period", options.period, "K of the periodic ones")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(positive_count);
   optimizer->add_option("--bucket-mib", options.bucket_mib, "Cap of a gathered bucket, MiB")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(positive_count);
   optimizer->add_option("--wire", options.wire, "Momentum elements in a gather: fp32 or bf16")
       ->capture_default_str();
   optimizer
@@ -64,11 +64,7 @@ int run(int argc, char** argv) {
 
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::ParseError const& error) {
-    return rank == 0 ? app.exit(error) : error.get_exit_code();
-  }
+  if (auto const status = parse_command_line(app, argc, argv, rank == 0)) return *status;
   if (*optimizer)
     run_optimizer(options);
   else if (app.got_subcommand("calibrate"))

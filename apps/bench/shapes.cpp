@@ -23,6 +23,8 @@ std::vector<std::string_view> split(std::string_view text, char at) {
   }
 }
 
+constexpr std::size_t most_matrices = 100000;
+
 int positive(std::string_view digits, std::string const& whole) {
   int value = 0;
   auto const [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
@@ -44,6 +46,11 @@ dit::ModelConfig parse_mmdit(std::string const& text, std::string_view sizes) {
       throw Error("--model {}: '{}'; {}", text, part, expected);
     (key == "d" ? config.hidden : config.layers) = positive(part.substr(equals + 1), text);
   }
+  try {
+    validate(config);
+  } catch (Error const& error) {
+    throw Error("--model {}: {}", text, error.what());
+  }
   return config;
 }
 
@@ -61,6 +68,8 @@ std::vector<Parameter> parse_shapes(std::string const& text) {
     if (extents.size() != 2) throw Error("--model {}: '{}'; {}", text, part, expected);
     int const rows = positive(extents[0], text), columns = positive(extents[1], text);
     int const count = star == std::string_view::npos ? 1 : positive(part.substr(star + 1), text);
+    if (parameters.size() + std::size_t(count) > most_matrices)
+      throw Error("--model {}: more than {} matrices", text, most_matrices);
     for (int i = 0; i < count; ++i) {
       auto const unit = fmt::format("blocks.{}", parameters.size());
       parameters.push_back({unit + ".weight", {rows, columns}, unit});

@@ -1,4 +1,5 @@
 // prowl-data: makes and shows image-caption data sets.
+#include <common/command_line.hpp>
 #include <common/png.hpp>
 #include <data/commands.hpp>
 #include <prowl/core/error.hpp>
@@ -64,7 +65,8 @@ void add_common(CLI::App& command, Options& options) {
 
 int run(int argc, char** argv) {
   CLI::App app(
-      "Makes and shows image-caption data sets (HDF5; the format is described in prowl/io/dataset.hpp)");
+      "Makes and shows image-caption data sets (HDF5; the format is described in prowl/io/dataset.hpp)",
+      "prowl-data");
   app.require_subcommand(1);
   Options options;
 
@@ -90,15 +92,14 @@ int run(int argc, char** argv) {
   exports->add_option("folder", folder, "Made where it is missing")->required();
   exports->add_option("--count", count, "How many, from the first on")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(positive_count);
   exports->callback([&] { export_pictures(dataset, folder, count); });
 
   auto* info = app.add_subcommand("info", "What a data set holds");
   info->add_option("dataset", dataset, "The data set")->required();
   info->callback([&] { show_info(dataset); });
 
-  CLI11_PARSE(app, argc, argv);
-  return 0;
+  return parse_command_line(app, argc, argv).value_or(0);
 }
 
 } // namespace

@@ -1,7 +1,10 @@
 #include <dit/config.hpp>
 
+#include <prowl/core/checked.hpp>
 #include <prowl/core/error.hpp>
 
+#include <algorithm>
+#include <limits>
 #include <set>
 
 namespace prowl::dit {
@@ -31,11 +34,12 @@ ModelConfig preset(std::string const& name) {
 }
 
 void validate(ModelConfig const& config) {
-  auto const positive = [](char const* what, int value) {
-    if (value < 1) throw Error("model: {} is {}, expected at least 1", what, value);
+  auto const positive = [](std::string const& what, std::int64_t value,
+                           std::int64_t most = std::numeric_limits<int>::max()) {
+    if (value < 1 || value > most) throw Error("model: {} is {}, expected 1 to {}", what, value, most);
   };
-  positive("hidden", config.hidden);
-  positive("layers", config.layers);
+  positive("hidden", config.hidden, most_hidden);
+  positive("layers", config.layers, most_layers);
   positive("patch", config.patch);
   positive("channels", config.channels);
   positive("image_size", config.image_size);
@@ -47,15 +51,31 @@ void validate(ModelConfig const& config) {
     throw Error("model: image_size is {}, expected a multiple of the patch, {}", config.image_size,
                 config.patch);
   if (config.encoders.empty()) throw Error("model: no text encoder, expected at least one");
+  positive("number of patches along a side, image_size / patch,", config.grid(), most_grid);
+  positive("number of elements of a sample, channels x image_size^2,",
+           checked_product({config.channels, config.image_size, config.image_size},
+                           "model: elements of a sample"));
   std::set<std::string> names;
+  std::int64_t text_tokens = 0;
   for (auto const& encoder : config.encoders) {
     if (encoder.name.empty() || encoder.name.find_first_of("./") != std::string::npos)
       throw Error("model: text encoder \"{}\": expected a name without '.' and '/'", encoder.name);
     if (!names.insert(encoder.name).second)
       throw Error("model: two text encoders are named \"{}\"", encoder.name);
-    positive(("width of text encoder " + encoder.name).c_str(), encoder.width);
-    positive(("tokens of text encoder " + encoder.name).c_str(), encoder.tokens);
+    positive("width of text encoder " + encoder.name, encoder.width);
+    positive("tokens of text encoder " + encoder.name, encoder.tokens, most_tokens);
+    positive("features of a caption of text encoder " + encoder.name,
+             std::int64_t(encoder.width) * encoder.tokens);
+    text_tokens += encoder.tokens;
   }
+  positive("number of text tokens", text_tokens, most_tokens);
+}
+
+std::int64_t most_samples(ModelConfig const& config) {
+  // A row a token, or a head of each 32 tokens: see head_norm_partials.
+  std::int64_t const rows =
+      std::max<std::int64_t>(config.tokens(), std::int64_t(config.heads()) * (config.tokens() / 32 + 1));
+  return std::numeric_limits<int>::max() / rows;
 }
 
 } // namespace prowl::dit

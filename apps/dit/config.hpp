@@ -14,6 +14,11 @@ struct Encoder {
   int tokens; ///< T_e, tokens of a caption, padded
 };
 
+/// Far above any model's; at these, what is counted and allocated is within 64 bits, and rows within 32.
+constexpr int most_grid = 1 << 10;   ///< patches along a side
+constexpr int most_tokens = 1 << 20; ///< of an image, and of all encoders
+constexpr int most_hidden = 1 << 16, most_layers = 10000;
+
 struct ModelConfig {
   int hidden = 0;      ///< d, a multiple of 64
   int layers = 0;      ///< L
@@ -38,5 +43,8 @@ ModelConfig preset(std::string const& name);
 
 /// Throws Error for sizes that no model can have.
 void validate(ModelConfig const& config);
+
+/// How many samples can be computed at once: rows of arrays are counted in 32 bits.
+std::int64_t most_samples(ModelConfig const& config);
 
 } // namespace prowl::dit

@@ -17,11 +17,18 @@ Workspace<T> carve(Vector<char> const& memory, ModelConfig const& config, int sa
   return Workspace<T>(arena, config, samples);
 }
 
+int checked(ModelConfig const& config, int samples) {
+  if (samples > most_samples(config))
+    throw Error("model: {} samples of {} tokens at once, expected at most {}", samples, config.tokens(),
+                most_samples(config));
+  return samples;
+}
+
 } // namespace
 
 template <class T>
 Model<T>::Model(ModelConfig const& config, int capacity)
-    : config_(config), capacity_(capacity), index_(model_index(config)),
+    : config_(config), capacity_(checked(config, capacity)), index_(model_index(config)),
       memory_(uninitialised<Vector<char>>("prowl::dit::activations", activation_bytes<T>(config, capacity))),
       workspace_(carve<T>(memory_, config, capacity)) {
   Execution const exec;

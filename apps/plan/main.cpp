@@ -1,5 +1,6 @@
 // prowl-plan DECK --ranks N [key=value ...]: what a run will hold, communicate and take, before it is queued. Runs alone, without
 // mpirun, and allocates no model.
+#include <common/command_line.hpp>
 #include <plan/output.hpp>
 #include <plan/report.hpp>
 #include <plan/sweep.hpp>
@@ -8,11 +9,10 @@
 
 #include <prowl/core/bytes.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/core/failure.hpp>
 #include <prowl/io/atomic_file.hpp>
 #include <prowl/io/deck.hpp>
 #include <prowl/optim/matrix_plan.hpp>
-
-#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -83,10 +83,10 @@ Hardware find_hardware(std::string const& name) {
   return read_hardware(data_file("hardware") + "/" + name + ".toml");
 }
 
-/// The data set's sizes, or a hint how to do without.
-Dataset open_data(std::string const& path) {
+/// Throws the data set's Error with a hint how to do without it.
+void open_data(std::string const& path) {
   try {
-    return Dataset(path);
+    Dataset const data(path);
   } catch (Error const& error) {
     throw Error(
         "{}; to plan without it give data.path=\"\" and model.channels, model.size, model.encoder_widths, "
@@ -111,9 +111,8 @@ public:
     deck_.read_file(a_.deck);
     for (auto const& assignment : a_.overrides) deck_.set(assignment);
     dit::check(deck_, options_);
-    std::optional<Dataset> data;
-    if (!options_.data.path.empty()) data.emplace(open_data(options_.data.path));
-    config_ = dit::model_config(options_, data ? &*data : nullptr);
+    if (!options_.data.path.empty()) open_data(options_.data.path);
+    config_ = dit::checked_model(deck_, options_, std::nullopt);
     setting_ = {find_hardware(a_.hardware), a_.type == "bf16"   ? "bfloat16"
                                             : a_.type == "fp32" ? "float32"
                                                                 : a_.type};
@@ -246,13 +245,7 @@ int run(int argc, char** argv) {
                "prowl-plan");
   Arguments arguments;
   declare(app, arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::Success const& success) {
-    return app.exit(success);
-  } catch (CLI::ParseError const& error) {
-    throw Error("{} (prowl-plan --help)", error.what());
-  }
+  if (auto const status = parse_command_line(app, argc, argv)) return *status;
   return Planner(arguments).run();
 }
 
@@ -265,7 +258,7 @@ int main(int argc, char** argv) {
     return prowl::plan::run(argc, argv);
   } catch (std::exception const& error) {
     std::fflush(stdout);
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
+    std::fprintf(stderr, "error: %s\n", prowl::failure_text(error).c_str());
+    return 2;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <prowl/comm/detail/progress.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/core/failure.hpp>
 #include <prowl/core/types.hpp>
 
 #include <mpi.h>
@@ -84,6 +85,21 @@ void report(int rank, std::string const& message) {
     print_error(rank, message);
 }
 
+/// Takes --kokkos-... out of the arguments: they are Kokkos's, and all others, such as --help, are not.
+std::vector<char*> take_kokkos_arguments(int& argc, char** argv) {
+  std::vector<char*> taken = {argv[0]};
+  int kept = 1;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]).starts_with("--kokkos-"))
+      taken.push_back(argv[i]);
+    else
+      argv[kept++] = argv[i];
+  }
+  argc = kept;
+  argv[argc] = nullptr;
+  return taken;
+}
+
 } // namespace
 
 std::string launcher_disagrees(int ranks) {
@@ -120,16 +136,20 @@ int run(int& argc, char**& argv, std::function<int()> const& body, int const& er
       throw Error(contradiction);
     if (provided < MPI_THREAD_MULTIPLE)
       throw Error("the MPI library gives thread level {}, expected MPI_THREAD_MULTIPLE", provided);
-    Kokkos::ScopeGuard const kokkos(argc, argv);
+    auto arguments = take_kokkos_arguments(argc, argv);
+    int count = int(arguments.size());
+    arguments.push_back(nullptr);
+    Kokkos::ScopeGuard const kokkos(count, arguments.data());
     if (openblas_set_num_threads && !std::getenv("OPENBLAS_NUM_THREADS"))
       openblas_set_num_threads(host_accessible ? Execution().concurrency() : 1);
     status = body();
   } catch (std::exception const& error) {
+    auto const text = failure_text(error);
     if (!all_ranks_failed()) {
-      print_error(rank, error.what());
+      print_error(rank, text);
       MPI_Abort(MPI_COMM_WORLD, error_status);
     }
-    report(rank, error.what());
+    report(rank, text);
     status = error_status;
   }
   detail::stop_progress();

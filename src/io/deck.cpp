@@ -60,12 +60,16 @@ std::string in_toml(DeckValue const& value) {
   return std::visit([](auto const& v) { return in_toml(v); }, value);
 }
 
+std::string shortened(std::string const& text) {
+  return text.size() <= 80 ? text : text.substr(0, 77) + "...";
+}
+
 std::string text_of(toml::node const& node) {
   std::ostringstream out;
   out << toml::toml_formatter(node);
   std::string text = out.str();
   std::replace(text.begin(), text.end(), '\n', ' ');
-  return text.size() <= 80 ? text : text.substr(0, 77) + "...";
+  return shortened(text);
 }
 
 std::string expectation(DeckOption const& option) {
@@ -94,7 +98,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
 /// A key with the same last part wins (a right name in the wrong section), then the fewest edits.
-std::string nearest(std::string const& key, std::vector<std::string> const& known) {
+std::string nearest(std::string key, std::vector<std::string> const& known) {
+  key.resize(std::min<std::size_t>(key.size(), 200));
   std::string best;
   std::size_t least = std::numeric_limits<std::size_t>::max();
   for (auto const& candidate : known) {
@@ -247,7 +252,7 @@ private:
       } else if (is_section(full)) {
         fail(line, fmt::format("{}: {}, expected a section, [{}]", full, text_of(node), full));
       } else {
-        fail(line, fmt::format("{}: unknown key; nearest known key: {}", full, nearest(full, known_)));
+        fail(line, fmt::format("{}: unknown key; nearest known key: {}", shortened(full), nearest(full, known_)));
       }
     }
   }
@@ -288,7 +293,7 @@ private:
       if (option != schema.options().end())
         assign(*option, prefix + name, node, line);
       else
-        fail(line, fmt::format("{}{}: unknown key; nearest known key: {}{}", prefix, name, prefix,
+        fail(line, fmt::format("{}{}: unknown key; nearest known key: {}{}", prefix, shortened(name), prefix,
                                nearest(name, names)));
     }
   }

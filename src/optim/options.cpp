@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <fnmatch.h>
 
@@ -53,6 +54,52 @@ Route route_one(Parameter const& p, OptimizerOptions const& options, ParameterGr
   return route;
 }
 
+std::optional<std::size_t> first_match(std::vector<ParameterGroup> const& groups, std::string const& name) {
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    if (matches_glob(groups[g].pattern, name)) return g;
+  return std::nullopt;
+}
+
+/// Whether parameters of a group end with one and the other optimizer.
+struct GroupUse {
+  bool muon = false, adamw = false;
+};
+
+/// Throws Error for a group without any parameter, and for options that none of its parameters has.
+void check_group(OptimizerOptions const& options, std::vector<Parameter> const& parameters, std::size_t g,
+                 GroupUse const& use) {
+  auto const& group = options.groups[g];
+  if (!use.muon && !use.adamw)
+    for (auto const& p : parameters)
+      if (matches_glob(group.pattern, p.name)) {
+        auto const first = *first_match(options.groups, p.name);
+        throw Error("optimizer.group[{}].pattern: \"{}\" matches only parameters of earlier groups, as {} of "
+                    "optimizer.group[{}] (\"{}\"); expected the more special pattern first",
+                    g, group.pattern, p.name, first, options.groups[first].pattern);
+      }
+  if (!use.muon && !use.adamw)
+    throw Error("optimizer.group[{}].pattern: \"{}\" matches no parameter", g, group.pattern);
+  auto const refuse = [&](bool given, char const* key, char const* has) {
+    if (given)
+      throw Error(
+          "optimizer.group[{}].{}: all parameters of \"{}\" are updated by {}, expected a key of {}'s or "
+          "another route",
+          g, key, group.pattern, has, has);
+  };
+  if (!use.muon && !options.adamw_only) { // the baseline is compared with the same groups
+    refuse(group.momentum.has_value(), "momentum", "AdamW");
+    refuse(group.nesterov.has_value(), "nesterov", "AdamW");
+    refuse(group.period.has_value(), "period", "AdamW");
+    refuse(group.gamma.has_value(), "gamma", "AdamW");
+    refuse(group.adjust_rate.has_value(), "adjust_lr", "AdamW");
+  }
+  if (!use.adamw) {
+    refuse(group.beta1.has_value(), "beta1", "Muon");
+    refuse(group.beta2.has_value(), "beta2", "Muon");
+    refuse(group.epsilon.has_value(), "epsilon", "Muon");
+  }
+}
+
 } // namespace
 
 bool matches_glob(std::string const& pattern, std::string const& name) {
@@ -65,20 +112,17 @@ std::vector<Route> route(std::vector<Parameter> const& parameters, OptimizerOpti
   if (!(options.clip >= 0)) throw Error("optimizer: clip = {}, expected 0 or more", options.clip);
   if (options.bucket_bytes < 1)
     throw Error("optimizer: bucket of {} bytes, expected at least 1", options.bucket_bytes);
-  for (auto const& group : options.groups) {
-    auto const matched = [&](Parameter const& p) { return matches_glob(group.pattern, p.name); };
-    if (std::ranges::none_of(parameters, matched))
-      throw Error("optimizer group '{}': its pattern matches no parameter", group.pattern);
-  }
   std::vector<Route> routes;
+  std::vector<GroupUse> uses(options.groups.size());
   for (auto const& p : parameters) {
-    auto const group = std::ranges::find_if(
-        options.groups, [&](ParameterGroup const& g) { return matches_glob(g.pattern, p.name); });
-    routes.push_back(route_one(p, options, group == options.groups.end() ? nullptr : &*group));
+    auto const group = first_match(options.groups, p.name);
+    routes.push_back(route_one(p, options, group ? &options.groups[*group] : nullptr));
+    if (group) (routes.back().rule == Rule::muon ? uses[*group].muon : uses[*group].adamw) = true;
     auto const who = "parameter " + p.name;
     routes.back().rule == Rule::muon ? check_muon(routes.back().muon, who)
                                      : check_adamw(routes.back().adamw, who);
   }
+  for (std::size_t g = 0; g < uses.size(); ++g) check_group(options, parameters, g, uses[g]);
   return routes;
 }
 

@@ -83,7 +83,8 @@ struct Route {
 /// Two-dimensional parameters of transformer blocks (a name with `blocks.N` or `layers.N`) go to Muon, all
 /// others to sharded AdamW, unless a group says otherwise. Throws Error naming the parameter or the group and the
 /// value: K < 1, gamma <= 0, mu outside [0, 1), a Muon route on a parameter that is not two-dimensional, a
-/// pattern that matches nothing.
+/// pattern that matches nothing or only what earlier groups have, and a
+/// group's option that none of its parameters has because of its optimizer (but for Muon's with adamw_only).
 std::vector<Route> route(std::vector<Parameter> const& parameters, OptimizerOptions const& options);
 
 /// s(W).

@@ -1,12 +1,18 @@
 #include <dit/options/options.hpp>
 
+#include <dit/config.hpp>
+
 #include <fmt/format.h>
+
+#include <numeric>
 
 namespace prowl::dit {
 
 namespace {
 
 constexpr double largest_size = 1 << 20; // far above any model's; keeps products of sizes within 64 bits
+/// Beyond any run, and numbers of it multiply without overflow.
+constexpr double most = 1 << 30;
 
 DeckCheck const routes = one_of({"muon", "adamw", "sharded_adamw"});
 DeckCheck const adjustments = one_of({"original", "match_rms_adamw", "none"});
@@ -16,7 +22,7 @@ void declare_run(Deck& deck, RunOptions& run) {
               not_empty());
   deck.option("run.seed", run.seed, "seed of weights, data order, noise and dropped captions", at_least(0));
   deck.option("run.steps", run.steps, "optimizer steps in all, counted from the run's first start",
-              at_least(1));
+              between(1, most));
   deck.option(
       "run.resume", run.resume,
       "auto: from the newest intact checkpoint of the folder; never: only where there is none; restart: from "
@@ -52,23 +58,22 @@ void declare_model(Deck& deck, ModelOptions& model) {
               "width of the pooled text vector; the preset's or the data set's where there is one", size);
 }
 
-/// Beyond any run, and numbers of it multiply without overflow.
-constexpr double most = 1 << 30;
-
 void declare_train(Deck& deck, TrainingOptions& train) {
   deck.option("train.batch", train.batch, "images a step, over all ranks", between(1, most));
   deck.option("train.accumulate", train.accumulate, "micro-batches a step; must divide the batch",
               between(1, most));
   deck.option("train.validate_every", train.validate_every,
-              "steps from one validation to the next; 0: only at the end", at_least(0));
-  deck.option("train.validation_batches", train.validation_batches, "batches in a validation", at_least(1));
+              "steps from one validation to the next; 0: only at the end", between(0, most));
+  deck.option("train.validation_batches", train.validation_batches, "batches in a validation",
+              between(1, most));
   deck.option("train.checkpoint_every", train.checkpoint_every,
-              "steps from one checkpoint to the next; 0: only at the end", at_least(0));
-  deck.option("train.keep", train.keep, "newest checkpoints to keep", at_least(1));
+              "steps from one checkpoint to the next; 0: only at the end", between(0, most));
+  deck.option("train.keep", train.keep, "newest checkpoints to keep", between(1, most));
   deck.option("train.dump_step", train.dump_step,
               "the step whose batch, gradients, weights and momenta are written whole; -1: none",
-              at_least(-1));
-  deck.option("train.log_every", train.log_every, "steps from one progress line to the next", at_least(1));
+              between(-1, most));
+  deck.option("train.log_every", train.log_every, "steps from one progress line to the next",
+              between(1, most));
   deck.option("train.caption_drop", train.caption_drop,
               "probability that an image trains without its caption", between(0, 1));
 }
@@ -85,7 +90,7 @@ void declare_group(DeckSchema& schema, GroupOptions& group) {
   schema.option("decay", group.decay, "decoupled weight decay lambda", at_least(0));
   schema.option("momentum", group.momentum, "Muon's mu", from_to_below(0, 1));
   schema.option("nesterov", group.nesterov, "whether Muon looks ahead");
-  schema.option("period", group.period, "steps from one refresh to the next, K", at_least(1));
+  schema.option("period", group.period, "steps from one refresh to the next, K", between(1, most));
   schema.option("gamma", group.gamma, "scale of RowNorm directions", above(0));
   schema.option("adjust_lr", group.adjust_lr, "scale of a matrix's rate by its shape", adjustments);
   schema.option("beta1", group.beta1, "AdamW's beta1", from_to_below(0, 1));
@@ -99,7 +104,8 @@ void declare_optimizer(Deck& deck, OptimizerOptions& optimizer) {
       "adamw: AdamW on everything; muon: NS5 every step; periodic: NS5 every period steps, RowNorm between; "
       "rownorm: RowNorm every step; scalar: periodic with gamma on NS5 too",
       one_of({"adamw", "muon", "periodic", "rownorm", "scalar"}));
-  deck.option("optimizer.period", optimizer.period, "steps from one refresh to the next, K", at_least(1));
+  deck.option("optimizer.period", optimizer.period, "steps from one refresh to the next, K",
+              between(1, most));
   deck.option("optimizer.gamma", optimizer.gamma, "scale of RowNorm directions", above(0));
   deck.option("optimizer.momentum", optimizer.momentum, "Muon's mu", from_to_below(0, 1));
   deck.option("optimizer.nesterov", optimizer.nesterov, "whether Muon looks ahead");
@@ -119,7 +125,7 @@ void declare_optimizer(Deck& deck, OptimizerOptions& optimizer) {
   deck.option("optimizer.beta1", optimizer.beta1, "AdamW's beta1", from_to_below(0, 1));
   deck.option("optimizer.beta2", optimizer.beta2, "AdamW's beta2", from_to_below(0, 1));
   deck.option("optimizer.epsilon", optimizer.epsilon, "AdamW's epsilon", above(0));
-  deck.option("optimizer.warmup", optimizer.warmup, "steps of linear warm-up", at_least(0));
+  deck.option("optimizer.warmup", optimizer.warmup, "steps of linear warm-up", between(0, most));
   deck.option("optimizer.schedule", optimizer.schedule, "the rate after warm-up",
               one_of({"cosine", "constant"}));
   deck.option("optimizer.final_rate_fraction", optimizer.final_rate_fraction,
@@ -151,7 +157,7 @@ void declare_rest(Deck& deck, TrainOptions& options) {
               "how dedicated owners are chosen: by the work of their updates, in turn, or all on rank 0",
               one_of({"balanced", "round_robin", "first"}));
   deck.option("parallel.replicate", options.parallel.replicate, "copies of the model; must divide the ranks",
-              at_least(1));
+              between(1, most));
   deck.option("parallel.replicate_broadcast", options.parallel.replicate_broadcast,
               "new dedicated matrices reach the other copies under the next step, or before it",
               one_of({"async", "sync"}));
@@ -162,11 +168,11 @@ void declare_rest(Deck& deck, TrainOptions& options) {
   deck.option("parallel.prefetch", options.parallel.prefetch, "blocks made whole ahead of the one in use",
               between(0, most));
   deck.option("sample.prompts", options.sample.prompts, "prompts of the sample grid");
-  deck.option("sample.steps", options.sample.steps, "Euler steps of a sample", at_least(1));
+  deck.option("sample.steps", options.sample.steps, "Euler steps of a sample", between(1, 100000));
   deck.option("sample.guidance", options.sample.guidance, "weight of classifier-free guidance; 1: none",
               at_least(0));
   deck.option("sample.every", options.sample.every, "steps from one grid to the next; 0: only at the end",
-              at_least(0));
+              between(0, most));
 }
 
 } // namespace
@@ -191,6 +197,11 @@ void check(Deck const& deck, TrainOptions const& options) {
     deck.refuse("model.layers", fmt::format("0 with model.preset \"{}\"", model.preset));
   if (options.data.path.empty() && model.size % model.patch != 0)
     deck.refuse("model.patch", fmt::format("a divisor of model.size, {}", model.size));
+  if (options.data.path.empty() && model.size / model.patch > most_grid)
+    deck.refuse("model.size", fmt::format("at most {} patches of {} a side", most_grid, model.patch));
+  if (std::accumulate(model.encoder_tokens.begin(), model.encoder_tokens.end(), std::int64_t{0}) >
+      most_tokens)
+    deck.refuse("model.encoder_tokens", fmt::format("at most {} in all", most_tokens));
   if (model.encoder_tokens.size() != model.encoder_widths.size())
     deck.refuse("model.encoder_tokens",
                 fmt::format("as many as model.encoder_widths, {}", model.encoder_widths.size()));

@@ -1,4 +1,5 @@
 // prowl-sample CHECKPOINT --prompt "...": draws pictures with a trained model.
+#include <common/command_line.hpp>
 #include <dit/layout.hpp>
 #include <dit/train/draw.hpp>
 #include <dit/train/setup.hpp>
@@ -9,10 +10,9 @@
 #include <prowl/core/error.hpp>
 #include <prowl/io/array_file.hpp>
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 namespace {
 
@@ -34,15 +34,24 @@ void declare(CLI::App& app, SampleRun& o) {
   app.add_option("--data", o.data,
                  "draw captions of this data set, with its text features, instead of prompts");
   app.add_option("--index", o.indices, "samples of the data set");
-  app.add_option("--count", o.count, "instead: so many, evenly spread over its training samples");
+  app.add_option("--count", o.count, "instead: so many, evenly spread over its training samples")
+      ->check(positive_count);
   app.add_flag("--grid", o.grid, "one file with all pictures, instead of one file each");
   app.add_option("--output", o.png, "PNG file; without --grid, -0, -1, ... are put before its suffix");
-  app.add_option("--columns", o.columns, "of the grid; 0: near a square");
+  app.add_option("--columns", o.columns, "of the grid; 0: near a square")->check(CLI::Range(0, 1 << 16));
   app.add_option("--arrays", o.arrays,
                  "also write samples (count, C, H, W) and data set indices to this HDF5 file");
   app.add_option("--steps", o.steps, "Euler steps")->check(CLI::Range(1, 100000));
-  app.add_option("--guidance", o.guidance, "weight of classifier-free guidance; 1: none");
-  app.add_option("--seed", o.seed, "of the noise");
+  app.add_option("--guidance", o.guidance, "weight of classifier-free guidance; 1: none")
+      ->check(CLI::Validator(
+          [](std::string& text) { // Range takes NaN
+            double value = 0;
+            bool const good = CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 1e6;
+            return good ? "" : text + ", expected a number from 0 to 1000000";
+          },
+          "NUMBER"));
+  app.add_option("--seed", o.seed, "of the noise")
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
   app.add_option("--at-once", o.at_once, "pictures drawn at once on a rank")->check(CLI::Range(1, 1 << 20));
 }
 
@@ -58,6 +67,8 @@ CaptionFeatures captions(SampleRun& o, Description const& model) {
   if (!std::ranges::equal(data.encoders(), model.config.encoders, same) ||
       data.pooled_width() != model.config.pooled_width)
     throw Error("{}: its text features do not fit the model of {}", o.data, o.checkpoint);
+  if (o.count > data.training_count())
+    throw Error("--count {}: {} has {} training samples", o.count, o.data, data.training_count());
   for (std::int64_t i = 0; i < o.count; ++i) o.indices.push_back(i * data.training_count() / o.count);
   for (auto index : o.indices)
     if (index < 0 || index >= data.size())
@@ -109,13 +120,7 @@ int run_sample(int argc, char** argv, int& error_status) {
   SampleRun o;
   declare(app, o);
   Communicator const world(MPI_COMM_WORLD);
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::Success const& success) {
-    return world.rank() == 0 ? app.exit(success) : 0;
-  } catch (CLI::ParseError const& error) {
-    throw Error("{} (prowl-sample --help)", error.what());
-  }
+  if (auto const status = parse_command_line(app, argc, argv, world.rank() == 0)) return *status;
   ArrayFileReader const file(world.mpi(), o.checkpoint);
   auto const model = parse_description(file.string("model"), o.checkpoint);
   auto const wanted = captions(o, model);

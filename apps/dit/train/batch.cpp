@@ -2,6 +2,7 @@
 
 #include <dit/noise.hpp>
 
+#include <prowl/core/checked.hpp>
 #include <prowl/core/error.hpp>
 
 namespace prowl::dit {
@@ -27,7 +28,7 @@ DeviceBatch::DeviceBatch(ModelConfig const& config, std::int64_t capacity)
 std::int64_t DeviceBatch::bytes(ModelConfig const& config, std::int64_t capacity) {
   std::int64_t elements = 3 * std::int64_t(config.channels) * config.pixels() + 1 + config.pooled_width;
   for (auto const& e : config.encoders) elements += std::int64_t(e.tokens) * e.width;
-  return capacity * elements * std::int64_t(sizeof(float));
+  return checked_product({capacity, elements, sizeof(float)}, "bytes of a batch on a rank");
 }
 
 void DeviceBatch::upload(HostBatch const& host) {

@@ -65,6 +65,8 @@ CaptionFeatures encode_prompts(ModelConfig const& config, std::string const& tex
   result.count = std::int64_t(prompts.size());
   result.text.resize(1);
   for (auto const& prompt : prompts) {
+    if (prompt.starts_with('@'))
+      throw Error("prompt \"{}\": no file is read, expected the prompt itself", prompt);
     append(result.text[0], hash.features(prompt));
     append(result.pooled, hash.pooled(prompt));
   }

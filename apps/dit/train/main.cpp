@@ -1,4 +1,5 @@
 // prowl-train DECK [key=value ...]: trains an MMDiT on image-caption pairs. Run as mpirun -n P or srun -n P.
+#include <common/command_line.hpp>
 #include <dit/layout.hpp>
 #include <dit/train/setup.hpp>
 #include <dit/train/trainer.hpp>
@@ -8,20 +9,14 @@
 #include <prowl/core/error.hpp>
 #include <prowl/linalg/blas.hpp>
 
-#include <CLI/CLI.hpp>
-
-#include <optional>
-
 namespace {
 
 using namespace prowl;
 using namespace prowl::dit;
 
 /// The resolved deck, parameter counts, and memory of the rank that holds most.
-void print_plan(TrainOptions const& options, std::string const& deck, Communicator const& world) {
-  std::optional<Dataset> data;
-  if (!options.data.path.empty()) data.emplace(options.data.path);
-  auto const config = model_config(options, data ? &*data : nullptr);
+void print_plan(TrainOptions const& options, ModelConfig const& config, std::string const& deck,
+                Communicator const& world) {
   auto const count = counts(config);
   Mesh const mesh(world, int(options.parallel.replicate));
   auto const optimizer = optimizer_options(options.optimizer);
@@ -56,13 +51,7 @@ int train(int argc, char** argv, int& error_status) {
                "print the resolved deck, parameter counts and memory a rank; train nothing");
   Ledger ledger;
   Communicator const world(MPI_COMM_WORLD, &ledger);
-  try {
-    app.parse(argc, argv);
-  } catch (CLI::Success const& success) {
-    return world.rank() == 0 ? app.exit(success) : 0;
-  } catch (CLI::ParseError const& error) {
-    throw Error("{} (prowl-train --help)", error.what());
-  }
+  if (auto const status = parse_command_line(app, argc, argv, world.rank() == 0)) return *status;
   TrainOptions options;
   Deck deck;
   declare(deck, options);
@@ -74,11 +63,12 @@ int train(int argc, char** argv, int& error_status) {
   deck.read_file(deck_path);
   for (auto const& assignment : overrides) deck.set(assignment);
   check(deck, options);
+  if (!dry && options.data.path.empty()) deck.refuse("data.path", "a data set made by prowl-data");
+  auto const config = checked_model(deck, options, world.size());
   if (dry) {
-    print_plan(options, deck.resolved(), world);
+    print_plan(options, config, deck.resolved(), world);
     return 0;
   }
-  if (options.data.path.empty()) deck.refuse("data.path", "a data set made by prowl-data");
   catch_stop_signals();
   Trainer trainer(Execution(), world, ledger, options, deck.resolved());
   error_status = exit_failed;

@@ -5,6 +5,7 @@
 #include <dit/train/setup.hpp>
 #include <dit/workspace.hpp>
 
+#include <prowl/core/checked.hpp>
 #include <prowl/core/process_memory.hpp>
 #include <prowl/io/array_file.hpp>
 #include <prowl/io/loader.hpp>
@@ -22,7 +23,7 @@ namespace {
 std::int64_t host_batch_bytes(ModelConfig const& config, std::int64_t samples) {
   std::int64_t elements = std::int64_t(config.channels) * config.pixels() + config.pooled_width;
   for (auto const& e : config.encoders) elements += std::int64_t(e.tokens) * e.width;
-  return samples * elements * std::int64_t(sizeof(float));
+  return checked_product({samples, elements, sizeof(float)}, "bytes of a batch on a rank");
 }
 
 /// Open MPI's non-blocking reduce-scatter works in two more arrays as long as the one that is sent; its reduce in one where a rank
@@ -48,17 +49,23 @@ std::int64_t transport_bytes(Layout const& layout) {
 
 } // namespace
 
-std::int64_t local_capacity(TrainOptions const& options, int ranks) {
+std::int64_t local_capacity(TrainOptions const& options, ModelConfig const& config, int ranks) {
   auto const micro_batch = options.train.batch / options.train.accumulate;
   // Two samples are drawn as one captioned and one uncaptioned.
-  return std::max<std::int64_t>(2, local_range(micro_batch, 0, ranks).count);
+  auto const samples = std::max<std::int64_t>(2, local_range(micro_batch, 0, ranks).count);
+  if (samples > most_samples(config))
+    throw Error(
+        "train.batch: {} images in {} micro-batches on {} ranks, expected at most {} images of {} tokens "
+        "at once on a rank: give more train.accumulate or ranks",
+        options.train.batch, options.train.accumulate, ranks, most_samples(config), config.tokens());
+  return samples;
 }
 
 MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, Layout const& layout) {
   int const ranks = size(layout.place(), Axis::world);
   auto const store = store_sizes(layout, store_options(options));
   auto const optimizer = optimizer_memory(layout, optimizer_options(options.optimizer));
-  auto const capacity = local_capacity(options, ranks);
+  auto const capacity = local_capacity(options, config, ranks);
   MemoryPlan plan;
   plan.process = resident_bytes();
   plan.weights = store.weights * std::int64_t(sizeof(float));
@@ -72,8 +79,9 @@ MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, L
   plan.batches = DeviceBatch::bytes(config, capacity);
   plan.loader = 3 * host_batch_bytes(config, capacity); // two, and validation's
   if (options.train.dump_step >= 0)
-    plan.dump = plan.gradients + 2 * (plan.weights + plan.momenta + plan.moments) +
-                options.train.accumulate * 2 * plan.batches;
+    plan.dump =
+        plan.gradients + 2 * (plan.weights + plan.momenta + plan.moments) +
+        checked_product({options.train.accumulate, 2, plan.batches}, "bytes that train.dump_step keeps");
   plan.transport = transport_bytes(layout);
   for (std::size_t i = 0; i < layout.parameters().size(); ++i)
     plan.checkpoint = std::max(plan.checkpoint, layout.size(i) * std::int64_t(sizeof(float)));

@@ -42,7 +42,7 @@ MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, L
 /// Of the rank of the mesh that holds most; of owners on many ranks those with the largest matrices are looked at.
 MemoryPlan largest_memory(TrainOptions const& options, ModelConfig const& config, MeshPlace const& mesh);
 
-/// Most samples that a rank computes on at once.
-std::int64_t local_capacity(TrainOptions const& options, int ranks);
+/// Most samples that a rank computes on at once. Throws Error where they are more than a model can have.
+std::int64_t local_capacity(TrainOptions const& options, ModelConfig const& config, int ranks);
 
 } // namespace prowl::dit

@@ -2,6 +2,7 @@
 
 #include <dit/layout.hpp>
 
+#include <prowl/core/checked.hpp>
 #include <prowl/core/error.hpp>
 #include <prowl/optim/optimizer.hpp>
 #include <prowl/store/store_plan.hpp>
@@ -9,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <optional>
 
 namespace prowl::dit {
 
@@ -49,11 +51,24 @@ ParameterGroup parameter_group(GroupOptions const& o) {
 void take_from(Dataset const& data, ModelConfig& config) {
   if (data.height() != data.width())
     throw Error("{}: samples of {} x {}, expected squares", data.path(), data.height(), data.width());
-  config.channels = int(data.channels());
-  config.image_size = int(data.height());
-  config.pooled_width = int(data.pooled_width());
+  auto const samples =
+      fmt::format("{}: {} of {} x {} x {} x {}", data.path(), data.latents() ? "/latents" : "/images",
+                  data.size(), data.channels(), data.height(), data.width());
+  config.channels = checked_int(data.channels(), samples + ": channels");
+  config.image_size = checked_int(data.height(), samples + ": height");
+  config.pooled_width = checked_int(data.pooled_width(), data.path() + ": /pooled: width");
   config.encoders.clear();
-  for (auto const& e : data.encoders()) config.encoders.push_back({e.name, int(e.width), int(e.tokens)});
+  for (auto const& e : data.encoders()) {
+    auto const features = fmt::format("{}: /text/{}/features of {} x {} x {}", data.path(), e.name,
+                                      data.size(), e.tokens, e.width);
+    config.encoders.push_back(
+        {e.name, checked_int(e.width, features + ": width"), checked_int(e.tokens, features + ": tokens")});
+  }
+  try {
+    validate(config);
+  } catch (Error const& error) {
+    throw Error("{}: {}", samples, error.what());
+  }
 }
 
 } // namespace
@@ -64,18 +79,42 @@ ModelConfig model_config(TrainOptions const& options, Dataset const* data) {
   if (!o.preset.empty()) {
     config = preset(o.preset);
   } else {
-    config.hidden = int(o.hidden);
-    config.layers = int(o.layers);
-    config.patch = int(o.patch);
-    config.channels = int(o.channels);
-    config.image_size = int(o.size);
-    config.pooled_width = int(o.pooled_width);
+    config.hidden = checked_int(o.hidden, "model.hidden");
+    config.layers = checked_int(o.layers, "model.layers");
+    config.pooled_width = checked_int(o.pooled_width, "model.pooled_width");
     for (std::size_t i = 0; i < o.encoder_widths.size(); ++i)
-      config.encoders.push_back(
-          {fmt::format("text{}", i), int(o.encoder_widths[i]), int(o.encoder_tokens[i])});
+      config.encoders.push_back({fmt::format("text{}", i),
+                                 checked_int(o.encoder_widths[i], "model.encoder_widths"),
+                                 checked_int(o.encoder_tokens[i], "model.encoder_tokens")});
   }
+  config.patch = checked_int(o.patch, "model.patch");
+  config.channels = checked_int(o.channels, "model.channels");
+  config.image_size = checked_int(o.size, "model.size");
   if (data) take_from(*data, config);
   validate(config);
+  return config;
+}
+
+ModelConfig checked_model(Deck const& deck, TrainOptions const& options, std::optional<int> ranks) {
+  std::optional<Dataset> data;
+  if (!options.data.path.empty()) data.emplace(options.data.path);
+  auto const patch = options.model.patch;
+  if (data && data->height() % patch != 0)
+    deck.refuse("model.patch", fmt::format("a divisor of {}, the side of the samples of {}", data->height(),
+                                           options.data.path));
+  auto const config = model_config(options, data ? &*data : nullptr);
+  if (ranks && *ranks % options.parallel.replicate != 0)
+    deck.refuse("parallel.replicate", fmt::format("a divisor of the number of ranks, {}", *ranks));
+  if (data) try {
+      describe(config, data->text_encoding());
+    } catch (nlohmann::json::exception const&) {
+      throw Error("{}: attribute text_encoding, or the name of a text encoder: not UTF-8", data->path());
+    }
+  try {
+    route(parameters(config), optimizer_options(options.optimizer));
+  } catch (Error const& error) {
+    throw Error("{}: {}", deck.origin("optimizer.group"), error.what());
+  }
   return config;
 }
 
@@ -162,19 +201,23 @@ Description parse_description(std::string const& text, std::string const& contex
   try {
     auto const j = nlohmann::json::parse(text);
     Description d;
-    d.config.hidden = j.at("hidden");
-    d.config.layers = j.at("layers");
-    d.config.patch = j.at("patch");
-    d.config.channels = j.at("channels");
-    d.config.image_size = j.at("image_size");
-    d.config.pooled_width = j.at("pooled_width");
+    auto const size = [&](nlohmann::json const& in, char const* key) {
+      return checked_int(in.at(key).get<std::int64_t>(),
+                         fmt::format("{}: attribute model: {}", context, key));
+    };
+    d.config.hidden = size(j, "hidden");
+    d.config.layers = size(j, "layers");
+    d.config.patch = size(j, "patch");
+    d.config.channels = size(j, "channels");
+    d.config.image_size = size(j, "image_size");
+    d.config.pooled_width = size(j, "pooled_width");
     d.text_encoding = j.at("text_encoding");
     for (auto const& e : j.at("encoders"))
-      d.config.encoders.push_back({e.at("name"), e.at("width"), e.at("tokens")});
+      d.config.encoders.push_back({e.at("name"), size(e, "width"), size(e, "tokens")});
     validate(d.config);
     return d;
   } catch (nlohmann::json::exception const& error) {
-    throw Error("{}: attribute model: {}", context, error.what());
+    throw Error("{}: attribute model is not what prowl-train writes: {}", context, error.what());
   }
 }
 

@@ -10,6 +10,7 @@
 #include <prowl/optim/schedule.hpp>
 #include <prowl/store/store.hpp>
 
+#include <optional>
 #include <string>
 
 namespace prowl::dit {
@@ -17,6 +18,10 @@ namespace prowl::dit {
 /// The model that the options ask for. Channels, size and text encoders are those of `data` where there is one.
 /// Throws Error for sizes that no model can have, and for a data set that does not fit a preset.
 ModelConfig model_config(TrainOptions const& options, Dataset const* data);
+
+/// The model, of the data set's sizes where the deck has one, after checks of what the deck alone cannot tell: the
+/// patch against the data set, replicas against the ranks, groups against the parameters. Throws the deck's Error.
+ModelConfig checked_model(Deck const& deck, TrainOptions const& options, std::optional<int> ranks);
 
 /// The optimizer's options, in the library's terms.
 prowl::OptimizerOptions optimizer_options(OptimizerOptions const& options);

@@ -61,7 +61,8 @@ Trainer::Trainer(Execution const& exec, Communicator const& world, Ledger& ledge
       mesh_(world, int(options.parallel.replicate)), schedule_(schedule(options)),
       store_(exec, mesh_, layout(options, config_, mesh_.place()), store_options(options)),
       optimizer_(exec, store_, optimizer_options(options.optimizer)),
-      model_(config_, int(local_capacity(options, world.size()))), batch_(config_, model_.capacity()),
+      model_(config_, int(local_capacity(options, config_, world.size()))),
+      batch_(config_, model_.capacity()),
       validation_(data_, validation_samples(options), options.train.batch / options.train.accumulate,
                   world.rank(), world.size()),
       start_(trace::now()) {
