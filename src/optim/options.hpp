@@ -19,7 +19,7 @@ enum class AdjustRate { original, match_rms_adamw, none };
 /// The branches of the update of a matrix.
 enum class Direction {
   periodic,          ///< NS5 where t mod K = 0, gamma RowNorm elsewhere; K = 1 is vanilla Muon
-  row_norm,          ///< RowNorm at every step, no gamma
+  row_norm,          ///< gamma RowNorm at every step
   scalar_controlled, ///< periodic with gamma on both branches
 };
 
