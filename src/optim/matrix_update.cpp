@@ -195,8 +195,8 @@ void MatrixUpdate::carry_out(MatrixOperation const& operation, double rate_facto
     sum_columns(operation);
     break;
   case Kind::reduce_columns:
-    column_request_ = store_.mesh().shard().all_reduce(exec_, slice(column_sums_, 0, operation.elements),
-                                                       Purpose::optimizer);
+    column_request_ = store_.mesh().shard().all_reduce_squares(
+        exec_, slice(column_sums_, 0, operation.elements), Purpose::optimizer);
     break;
   case Kind::gather:
     gather(*operation.bucket, slots_[operation.slot]);
