@@ -2,6 +2,8 @@
 
 #include <prowl/comm/detail/progress.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/core/index.hpp>
+#include <prowl/core/square_sum.hpp>
 #include <prowl/core/trace.hpp>
 
 #include <limits>
@@ -49,6 +51,23 @@ void bring_back([[maybe_unused]] HostVector<T> const& host, [[maybe_unused]] Vec
   if constexpr (!host_accessible) Kokkos::deep_copy(v, host);
 }
 
+/// MPI's operation for stored sums of squares; made at the first use, while mpi_mutex is held.
+MPI_Op square_sum_operation() {
+  static MPI_Op const operation = [] {
+    MPI_Op made = MPI_OP_NULL;
+    detail::check_mpi(MPI_Op_create(
+                          [](void* from, void* into, int* count, MPI_Datatype*) {
+                            auto const* const a = static_cast<float const*>(from);
+                            auto* const b = static_cast<float*>(into);
+                            for (int i = 0; i < *count; ++i) b[i] = add_square_sums(a[i], b[i]);
+                          },
+                          1, &made),
+                      "MPI_Op_create");
+    return made;
+  }();
+  return operation;
+}
+
 struct Call {
   Collective kind;
   Purpose purpose;
@@ -86,6 +105,7 @@ Communicator::Communicator(MPI_Comm comm, Ledger* ledger)
               delete c;
             }),
       ledger_(ledger) {
+  if (comm == MPI_COMM_NULL) throw Error("a communicator of MPI_COMM_NULL, expected a group of ranks");
   int level = 0;
   detail::check_mpi(MPI_Query_thread(&level), "MPI_Query_thread");
   if (level < MPI_THREAD_MULTIPLE)
@@ -103,6 +123,7 @@ Communicator::Communicator(MPI_Comm comm, Ledger* ledger)
 MPI_Comm Communicator::mpi() const { return *comm_; }
 
 Communicator Communicator::split(int colour, int key) const {
+  require_between("colour of a group", colour, 0, std::numeric_limits<int>::max());
   MPI_Comm part = MPI_COMM_NULL;
   detail::check_mpi(MPI_Comm_split(*comm_, colour, key, &part), "MPI_Comm_split");
   Communicator result(part, ledger_);
@@ -155,9 +176,23 @@ Request Communicator::all_reduce(Execution const& exec, Vector<T> const& values,
       [values, host, comm = comm_] { bring_back(host, values); });
 }
 
+Request Communicator::all_reduce_squares(Execution const& exec, Vector<float> const& sums,
+                                         Purpose purpose) const {
+  int const n = count(sums.size());
+  exec.fence(); // the kernels that fill `sums`
+  auto const host = reachable(sums, true);
+  return start(
+      ledger_, {Collective::all_reduce, purpose, size_, std::int64_t(sums.size() * sizeof(float))},
+      [&](MPI_Request* r) {
+        return MPI_Iallreduce(MPI_IN_PLACE, host.data(), n, MPI_FLOAT, square_sum_operation(), *comm_, r);
+      },
+      [sums, host, comm = comm_] { bring_back(host, sums); });
+}
+
 template <class T>
 Request Communicator::broadcast(Execution const& exec, Vector<T> const& values, int root,
                                 Purpose purpose) const {
+  require_between("broadcast: root", root, 0, size_ - 1);
   int const n = count(values.size());
   exec.fence(); // the kernels that fill `values`
   auto const host = reachable(values, rank_ == root);
@@ -172,6 +207,7 @@ Request Communicator::broadcast(Execution const& exec, Vector<T> const& values, 
 template <class T>
 Request Communicator::reduce(Execution const& exec, Vector<T> const& sent, Vector<T> const& received,
                              int root, Purpose purpose) const {
+  require_between("reduce: root", root, 0, size_ - 1);
   if (rank_ == root && received.size() != sent.size())
     throw Error("reduce: {} elements into {}", sent.size(), received.size());
   int const n = count(sent.size());

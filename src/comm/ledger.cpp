@@ -1,5 +1,9 @@
 #include <prowl/comm/ledger.hpp>
 
+#include <prowl/core/index.hpp>
+
+#include <limits>
+
 namespace prowl {
 
 char const* name(Collective kind) {
@@ -33,11 +37,14 @@ char const* name(Purpose purpose) {
 }
 
 double logical_bytes(Collective kind, int ranks, std::int64_t payload) {
+  require_between("ranks of a collective", ranks, 1, std::numeric_limits<int>::max());
   double const factor = kind == Collective::all_reduce ? 2 : 1;
   return factor * double((ranks - 1) * payload) / ranks;
 }
 
 void Ledger::record(Collective kind, Purpose purpose, int ranks, std::int64_t payload) {
+  require_between("ranks of a collective", ranks, 1, std::numeric_limits<int>::max());
+  require_between("bytes of a collective", payload, 0, std::numeric_limits<std::int64_t>::max());
   auto& entry = entries_[{kind, purpose, ranks}];
   ++entry.calls;
   entry.payload += payload;

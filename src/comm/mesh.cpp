@@ -7,10 +7,11 @@ namespace prowl {
 namespace {
 
 int shard_size(Communicator const& world, int replicate, int tensor) {
-  if (replicate < 1 || tensor < 1 || world.size() % (replicate * tensor) != 0)
+  auto const copies = std::int64_t(replicate) * tensor;
+  if (replicate < 1 || tensor < 1 || world.size() % copies != 0)
     throw Error("a mesh of {} replicas{}: expected a divisor of the number of ranks, {} (parallel.replicate)",
                 replicate, tensor == 1 ? "" : fmt::format(" x {} tensor ranks", tensor), world.size());
-  return world.size() / (replicate * tensor);
+  return world.size() / int(copies);
 }
 
 /// The ranks that agree in all coordinates but one, which has `stride` and `extent`.

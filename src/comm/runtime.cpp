@@ -133,7 +133,7 @@ int run(int& argc, char**& argv, std::function<int()> const& body, int const& er
   int status = 0;
   try {
     if (auto const contradiction = launcher_disagrees(ranks); !contradiction.empty())
-      throw Error(contradiction);
+      throw Error("{}", contradiction);
     if (provided < MPI_THREAD_MULTIPLE)
       throw Error("the MPI library gives thread level {}, expected MPI_THREAD_MULTIPLE", provided);
     auto arguments = take_kokkos_arguments(argc, argv);

@@ -20,11 +20,13 @@ void adamw(Execution const& exec, AdamW const& options, std::int64_t step, Vecto
   float const beta1 = float(options.beta1), rest1 = float(1 - options.beta1);
   float const beta2 = float(options.beta2), rest2 = float(1 - options.beta2);
   float const keep = float(1 - options.rate * options.decay), epsilon = float(options.epsilon);
+  constexpr float limit = adamw_largest_gradient;
   float const length = float(options.rate / (1 - std::pow(options.beta1, double(step))));
   float const correction = float(1 / std::sqrt(1 - std::pow(options.beta2, double(step))));
   detail::elementwise(
       "prowl::adamw", exec, g.size(), KOKKOS_LAMBDA(std::int64_t i) {
-        float const gi = gradient[i];
+        float const given = gradient[i];
+        float const gi = given > limit ? limit : given < -limit ? -limit : given; // a NaN stays one
         float const mi = beta1 * first[i] + rest1 * gi;
         float const vi = beta2 * second[i] + rest2 * gi * gi;
         first[i] = mi;

@@ -3,6 +3,9 @@
 #include <prowl/kernels/detail/elementwise.hpp>
 #include <prowl/kernels/detail/sum_squares.hpp>
 
+#include <cmath>
+#include <limits>
+
 namespace prowl {
 
 double sum_squares(Execution const& exec, Vector<float const> const& x) {
@@ -21,10 +24,17 @@ double sum_squares(Execution const& exec, Vector<float const> const& x) {
   return sum;
 }
 
-void scale(Execution const& exec, float factor, Vector<float> const& x) {
+void scale(Execution const& exec, double factor, Vector<float> const& x) {
   auto const data = x.data();
+  if (std::abs(factor) < std::numeric_limits<float>::min()) {
+    detail::elementwise(
+        "prowl::scale", exec, x.size(),
+        KOKKOS_LAMBDA(std::int64_t i) { data[i] = float(factor * double(data[i])); });
+    return;
+  }
+  float const rounded = float(factor);
   detail::elementwise(
-      "prowl::scale", exec, x.size(), KOKKOS_LAMBDA(std::int64_t i) { data[i] *= factor; });
+      "prowl::scale", exec, x.size(), KOKKOS_LAMBDA(std::int64_t i) { data[i] *= rounded; });
 }
 
 } // namespace prowl

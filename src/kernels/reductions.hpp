@@ -9,7 +9,7 @@ namespace prowl {
 /// The same input gives the same bits on the same machine. Waits for exec.
 double sum_squares(Execution const& exec, Vector<float const> const& x);
 
-/// x <- factor x.
-void scale(Execution const& exec, float factor, Vector<float> const& x);
+/// x <- factor x, in floats, or in double where the factor is too small to be a float of full precision.
+void scale(Execution const& exec, double factor, Vector<float> const& x);
 
 } // namespace prowl

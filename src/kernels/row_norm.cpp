@@ -1,6 +1,7 @@
 #include <prowl/kernels/row_norm.hpp>
 
 #include <prowl/core/math.hpp>
+#include <prowl/core/square_sum.hpp>
 #include <prowl/kernels/detail/elementwise.hpp>
 #include <prowl/kernels/detail/sum_squares.hpp>
 
@@ -18,11 +19,16 @@ constexpr int column_lanes = host_accessible ? 1 : 32;
 // Columns that a team sums: on the host enough for contiguous access, few enough for the nearest cache.
 constexpr std::int64_t column_block = host_accessible ? 256 : 32;
 
-KOKKOS_INLINE_FUNCTION float norm_factor(float gamma, double sum) {
+/// Rounded to a float, so that a product with a float is rounded as floats are, unless it is below those of full precision.
+KOKKOS_INLINE_FUNCTION double norm_factor(float gamma, double sum) {
   double const norm = math::sqrt(sum);
   // Written so that a NaN stays one.
-  return float(gamma / (norm < row_norm_epsilon ? row_norm_epsilon : norm));
+  double const factor = gamma / (norm < row_norm_epsilon ? row_norm_epsilon : norm);
+  return factor < 0x1p-126 ? factor : double(float(factor));
 }
+
+/// Exact before it is rounded where the factor is a float.
+KOKKOS_INLINE_FUNCTION float times(float x, double factor) { return float(double(x) * factor); }
 
 /// The sum of the squares of a row, shared by a team.
 KOKKOS_INLINE_FUNCTION double row_sum(Team const& team, float const* row, std::int64_t columns) {
@@ -48,9 +54,9 @@ void row_norm(Execution const& exec, float gamma, Matrix<float> const& x) {
   Kokkos::parallel_for(
       "prowl::row_norm", Policy(exec, int(rows), row_team), KOKKOS_LAMBDA(Team const& team) {
         float* const row = data + team.league_rank() * columns;
-        float const factor = norm_factor(gamma, row_sum(team, row, columns));
+        double const factor = norm_factor(gamma, row_sum(team, row, columns));
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, columns),
-                             [&](std::int64_t j) { row[j] *= factor; });
+                             [&](std::int64_t j) { row[j] = times(row[j], factor); });
       });
 }
 
@@ -63,7 +69,7 @@ void row_sum_squares(Execution const& exec, Matrix<float const> const& x, Vector
   Kokkos::parallel_for(
       "prowl::row_sum_squares", Policy(exec, int(rows), row_team), KOKKOS_LAMBDA(Team const& team) {
         double const sum = row_sum(team, data + team.league_rank() * columns, columns);
-        Kokkos::single(Kokkos::PerTeam(team), [&]() { result[team.league_rank()] = float(sum); });
+        Kokkos::single(Kokkos::PerTeam(team), [&]() { result[team.league_rank()] = store_square_sum(sum); });
       });
 }
 
@@ -77,9 +83,9 @@ void row_norm_finish(Execution const& exec, float gamma, Vector<float const> con
   Kokkos::parallel_for(
       "prowl::row_norm_finish", Policy(exec, int(rows), row_team), KOKKOS_LAMBDA(Team const& team) {
         float* const row = data + team.league_rank() * columns;
-        float const factor = norm_factor(gamma, double(sum[team.league_rank()]));
+        double const factor = norm_factor(gamma, load_square_sum(sum[team.league_rank()]));
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, columns),
-                             [&](std::int64_t j) { row[j] *= factor; });
+                             [&](std::int64_t j) { row[j] = times(row[j], factor); });
       });
 }
 
@@ -116,7 +122,7 @@ void column_sum_squares(Execution const& exec, Matrix<float const> const& x, Vec
           Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [&](std::int64_t j) {
             double sum = 0;
             for (int part = 0; part < column_team; ++part) sum += scratch[part * column_block + j];
-            result[begin + j] = float(sum);
+            result[begin + j] = store_square_sum(sum);
           });
         });
       });
@@ -135,24 +141,24 @@ void column_norm_finish(Execution const& exec, float gamma, Vector<float const> 
   Kokkos::parallel_for(
       "prowl::column_norm_finish",
       Policy(exec, int(blocks * strips), column_team, column_lanes)
-          .set_scratch_size(0, Kokkos::PerTeam(int(sizeof(float) * column_block))),
+          .set_scratch_size(0, Kokkos::PerTeam(int(sizeof(double) * column_block))),
       KOKKOS_LAMBDA(Team const& team) {
         auto const begin = team.league_rank() % blocks * column_block;
         auto const width = columns - begin < column_block ? columns - begin : column_block;
         auto const top = team.league_rank() / blocks * height;
         auto const end = top + height < rows ? top + height : rows;
         auto* const factors =
-            static_cast<float*>(team.team_scratch(0).get_shmem(sizeof(float) * column_block));
+            static_cast<double*>(team.team_scratch(0).get_shmem(sizeof(double) * column_block));
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, 1), [&](int) {
           Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width), [&](std::int64_t j) {
-            factors[j] = norm_factor(gamma, double(sum[begin + j]));
+            factors[j] = norm_factor(gamma, load_square_sum(sum[begin + j]));
           });
         });
         team.team_barrier();
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, top, end), [&](std::int64_t i) {
           float* const row = data + i * columns + begin;
           Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, width),
-                               [&](std::int64_t j) { row[j] *= factors[j]; });
+                               [&](std::int64_t j) { row[j] = times(row[j], factors[j]); });
         });
       });
 }

@@ -2,12 +2,14 @@
 
 #include <prowl/core/bfloat16.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/core/index.hpp>
 #include <prowl/kernels/newton_schulz.hpp>
 #include <prowl/optim/split_direction.hpp>
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -25,6 +27,8 @@ constexpr std::int64_t float_bytes = sizeof(float);
 MatrixPlan::MatrixPlan(Layout const& layout, OptimizerOptions const& options,
                        std::vector<Route> const& routes)
     : layout_(&layout), options_(options), routes_(routes) {
+  if (routes.size() != layout.parameters().size())
+    throw Error("{} routes for {} parameters", routes.size(), layout.parameters().size());
   for (std::size_t i = 0; i < routes.size(); ++i) {
     if (routes[i].rule != Rule::muon) continue;
     matrices_.push_back(i);
@@ -128,6 +132,7 @@ std::int64_t MatrixPlan::period() const {
 }
 
 std::int64_t MatrixPlan::same_step(std::int64_t t) const {
+  require_between("step", t, 0, std::numeric_limits<std::int64_t>::max());
   auto const list = periods();
   auto const alike = [&](std::int64_t s) {
     return std::ranges::all_of(list, [&](auto period) { return (s % period == 0) == (t % period == 0); });
@@ -179,6 +184,7 @@ void MatrixPlan::add_gathered(std::vector<Bucket const*> const& buckets, std::in
 }
 
 std::vector<MatrixOperation> MatrixPlan::step(std::int64_t t) const {
+  require_between("step", t, 0, std::numeric_limits<std::int64_t>::max());
   std::vector<MatrixOperation> step;
   for (auto i : matrices_)
     if (layout_->size(i) > 0) step.push_back({.kind = Kind::momentum, .parameter = i});

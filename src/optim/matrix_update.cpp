@@ -64,10 +64,7 @@ Matrix<float> MatrixUpdate::momentum(std::size_t parameter) const {
                    layout.rows(parameter).size(), layout.parameters()[parameter].columns());
 }
 
-float MatrixUpdate::row_norm_scale(std::size_t parameter) const {
-  auto const& o = routes_[parameter].muon;
-  return o.direction == Direction::row_norm ? 1.0f : float(o.gamma);
-}
+float MatrixUpdate::gamma(std::size_t parameter) const { return float(routes_[parameter].muon.gamma); }
 
 void MatrixUpdate::update_momentum(std::size_t parameter) const {
   prowl::momentum(exec_, float(routes_[parameter].muon.momentum),
@@ -151,15 +148,15 @@ void MatrixUpdate::update_from_whole(std::size_t parameter, bool refreshes, doub
       newton_schulz(exec_, x, workspace_);
     exec_.fence(); // so that the span in the trace is the computation's
     if (routes_[parameter].muon.direction == Direction::scalar_controlled)
-      scale(exec_, float(routes_[parameter].muon.gamma), mine);
+      scale(exec_, gamma(parameter), mine);
   } else if (p.split) {
-    split_row_norm(exec_, group, p, row_norm_scale(parameter), x, workspace_);
+    split_row_norm(exec_, group, p, gamma(parameter), x, workspace_);
   } else if (is_tall(p)) {
     auto const sums = slice(column_sums_, 0, p.columns());
     column_sum_squares(exec_, x, sums);
-    column_norm_finish(exec_, row_norm_scale(parameter), sums, x);
+    column_norm_finish(exec_, gamma(parameter), sums, x);
   } else {
-    row_norm(exec_, row_norm_scale(parameter), x);
+    row_norm(exec_, gamma(parameter), x);
   }
   apply(parameter, mine, rate_factor);
 }
@@ -181,9 +178,9 @@ void MatrixUpdate::normalise(MatrixOperation const& operation, double rate_facto
   auto const x = as_matrix(d, layout.rows(i).size(), columns);
   fed(i, d);
   if (operation.kind == MatrixOperation::Kind::normalise_columns)
-    column_norm_finish(exec_, row_norm_scale(i), slice(column_sums_, operation.offset, columns), x);
+    column_norm_finish(exec_, gamma(i), slice(column_sums_, operation.offset, columns), x);
   else
-    row_norm(exec_, row_norm_scale(i), x);
+    row_norm(exec_, gamma(i), x);
   apply(i, d, rate_factor);
 }
 
@@ -198,8 +195,8 @@ void MatrixUpdate::carry_out(MatrixOperation const& operation, double rate_facto
     sum_columns(operation);
     break;
   case Kind::reduce_columns:
-    column_request_ = store_.mesh().shard().all_reduce(exec_, slice(column_sums_, 0, operation.elements),
-                                                       Purpose::optimizer);
+    column_request_ = store_.mesh().shard().all_reduce_squares(
+        exec_, slice(column_sums_, 0, operation.elements), Purpose::optimizer);
     break;
   case Kind::gather:
     gather(*operation.bucket, slots_[operation.slot]);

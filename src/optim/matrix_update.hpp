@@ -45,7 +45,7 @@ private:
   void rebuild(MatrixOperation const& operation) const;
   void update_from_whole(std::size_t parameter, bool refreshes, double rate_factor) const;
   void apply(std::size_t parameter, Vector<float> const& direction, double rate_factor) const;
-  float row_norm_scale(std::size_t parameter) const;
+  float gamma(std::size_t parameter) const;
 
   Execution exec_;
   Store& store_;

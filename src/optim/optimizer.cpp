@@ -1,12 +1,15 @@
 #include <prowl/optim/optimizer.hpp>
 
 #include <prowl/core/error.hpp>
+#include <prowl/core/index.hpp>
 #include <prowl/core/trace.hpp>
 #include <prowl/kernels/adamw.hpp>
 #include <prowl/kernels/reductions.hpp>
 #include <prowl/optim/matrix_update.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace prowl {
 
@@ -20,6 +23,7 @@ OptimizerMemory optimizer_memory(Layout const& layout, OptimizerOptions const& o
 }
 
 Ledger optimizer_traffic(Layout const& layout, OptimizerOptions const& options, std::int64_t t) {
+  require_between("step", t, 0, std::numeric_limits<std::int64_t>::max());
   auto const routes = route(layout.parameters(), options);
   auto ledger = MatrixPlan(layout, options, routes).traffic(t);
   ledger.record(Collective::all_reduce, Purpose::other, size(layout.place(), Axis::world),
@@ -61,31 +65,76 @@ Optimizer::Report Optimizer::check_gradients() {
   double total = 0;
   for (std::size_t i = 0; i < squares.size(); ++i) {
     total += squares[i];
-    if (!std::isfinite(squares[i]) && report.nonfinite.empty())
-      report.nonfinite = layout.parameters()[i].name;
+    if (std::isfinite(squares[i])) continue;
+    if (++report.nonfinite_parameters == 1) report.nonfinite = layout.parameters()[i].name;
   }
   report.gradient_norm = std::sqrt(total);
   return report;
 }
 
+/// Throws where a gradient that is not finite is one too many: always where weights or state are not, which every later step
+/// would find again.
+void Optimizer::refuse(Report const& report) const {
+  if (auto const cause = nonfinite())
+    throw Error("step {}: {} since before this step, so its gradient cannot be; expected to go on from a "
+                "checkpoint before that",
+                step_, *cause);
+  if (options_.skip_nonfinite) return;
+  auto const count = report.nonfinite_parameters, all = std::int64_t(routes_.size());
+  auto const what =
+      count == 1 ? fmt::format("the gradient of {} is", report.nonfinite)
+      : count == all
+          ? fmt::format("the gradients of all {} parameters, as where the loss or its inputs are not, are",
+                        all)
+          : fmt::format("the gradients of {} of {} parameters, {} the first, are", count, all,
+                        report.nonfinite);
+  throw Error("step {}: {} not finite; no weight was changed (optimizer.on_nonfinite = \"skip\" goes on "
+              "without such steps)",
+              step_, what);
+}
+
+std::optional<std::string> Optimizer::nonfinite() const {
+  store_.finish_publication();
+  auto const arrays = state();
+  auto const count = routes_.size();
+  std::vector<double> bad(count + arrays.size()); // weights by parameter, then state
+  for (std::size_t i = 0; i < bad.size(); ++i) {
+    auto const rows = i < count ? store_.updated_weights(i) : arrays[i - count].rows;
+    bad[i] = std::isfinite(sum_squares(exec_, as_vector(rows))) ? 0 : 1;
+  }
+  store_.mesh().world().sum(bad, Purpose::other);
+  auto const found = std::ranges::find_if(bad, [](double n) { return n > 0; });
+  if (found == bad.end()) return {};
+  auto const first = std::size_t(found - bad.begin());
+  std::vector<bool> parameters(count);
+  for (std::size_t i = 0; i < bad.size(); ++i)
+    if (bad[i] > 0) parameters[i < count ? i : arrays[i - count].parameter] = true;
+  auto const others = std::ranges::count(parameters, true) - 1;
+  auto const& name =
+      store_.layout().parameters()[first < count ? first : arrays[first - count].parameter].name;
+  return fmt::format(
+      "{} of {}{} not finite", first < count ? "the weights" : "the " + arrays[first - count].kind, name,
+      others == 0 ? " are" : fmt::format(" and arrays of {} more of {} parameters are", others, count));
+}
+
 Optimizer::Report Optimizer::step(double rate_factor) {
-  store_.finish_gradients();
+  if (!(rate_factor >= 0 && std::isfinite(rate_factor)))
+    throw Error("step {}: rate factor {}, expected a finite number of 0 or more", step_, rate_factor);
+  for (std::size_t i = 0; i < routes_.size(); ++i)
+    require_rate(store_.layout().parameters()[i], routes_[i], rate_factor);
+  store_.take_gradients();
   store_.finish_publication();
   trace::Span const span("optimizer step");
   auto report = check_gradients();
   if (!report.nonfinite.empty()) {
-    if (!options_.skip_nonfinite)
-      throw Error("step {}: the gradient of {} is not finite; no weight was changed (optimizer.on_nonfinite "
-                  "= \"skip\" "
-                  "goes on without such steps)",
-                  step_, report.nonfinite);
+    refuse(report);
     report.skipped = true;
     ++skipped_;
     ++step_;
     return report;
   }
   if (options_.clip > 0 && report.gradient_norm > options_.clip)
-    scale(exec_, float(options_.clip / report.gradient_norm), store_.gradients());
+    scale(exec_, options_.clip / report.gradient_norm, store_.gradients());
   matrices_->step(step_, rate_factor, [&] { update_adamw(rate_factor); });
   ++step_;
   store_.publish();
@@ -109,6 +158,8 @@ void Optimizer::update_adamw(double rate_factor) {
 }
 
 void Optimizer::restore_counters(std::int64_t steps, std::int64_t skipped) {
+  require_between("steps", steps, 0, std::numeric_limits<std::int64_t>::max());
+  require_between("skipped steps", skipped, 0, steps);
   step_ = steps;
   skipped_ = skipped;
 }

@@ -1,10 +1,12 @@
 #include <prowl/optim/options.hpp>
 
 #include <prowl/core/error.hpp>
+#include <prowl/core/index.hpp>
 #include <prowl/placement/units.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include <fnmatch.h>
@@ -13,21 +15,34 @@ namespace prowl {
 
 namespace {
 
+constexpr double largest = std::numeric_limits<float>::max();
+
+/// Of what becomes a float32 that multiplies weights.
+void require_float(double value, char const* name, std::string const& who) {
+  if (!(value >= 0)) throw Error("{}: {} = {}, expected 0 or more", who, name, value);
+  if (value > largest)
+    throw Error("{}: {} = {}, expected at most {:.3g}, float32's largest", who, name, value, largest);
+}
+
 void check_muon(MuonOptions const& o, std::string const& who) {
   if (o.period < 1) throw Error("{}: period K = {}, expected at least 1", who, o.period);
   if (!(o.gamma > 0)) throw Error("{}: gamma = {}, expected above 0", who, o.gamma);
-  if (!(o.momentum >= 0 && o.momentum < 1))
+  if (!(o.gamma >= 1e-30 && o.gamma <= 1e30))
+    throw Error("{}: gamma = {}, expected from 1e-30 to 1e30", who, o.gamma);
+  if (!(o.momentum >= 0 && float(o.momentum) < 1))
     throw Error("{}: momentum = {}, expected in [0, 1)", who, o.momentum);
-  if (!(o.rate >= 0)) throw Error("{}: rate = {}, expected 0 or more", who, o.rate);
-  if (!(o.decay >= 0)) throw Error("{}: decay = {}, expected 0 or more", who, o.decay);
+  require_float(o.rate, "rate", who);
+  require_float(o.decay, "decay", who);
 }
 
 void check_adamw(AdamW const& o, std::string const& who) {
-  if (!(o.rate >= 0)) throw Error("{}: AdamW rate = {}, expected 0 or more", who, o.rate);
-  if (!(o.decay >= 0)) throw Error("{}: AdamW decay = {}, expected 0 or more", who, o.decay);
+  require_float(o.rate, "AdamW rate", who);
+  require_float(o.decay, "AdamW decay", who);
   if (!(o.beta1 >= 0 && o.beta1 < 1)) throw Error("{}: beta1 = {}, expected in [0, 1)", who, o.beta1);
   if (!(o.beta2 >= 0 && o.beta2 < 1)) throw Error("{}: beta2 = {}, expected in [0, 1)", who, o.beta2);
-  if (!(o.epsilon > 0)) throw Error("{}: epsilon = {}, expected above 0", who, o.epsilon);
+  // Of gradients below 1e-22 the squares are zero in float32, and epsilon must outweigh those gradients.
+  if (!(o.epsilon >= 1e-18 && o.epsilon <= largest))
+    throw Error("{}: epsilon = {}, expected above 0, at least 1e-18", who, o.epsilon);
 }
 
 Route route_one(Parameter const& p, OptimizerOptions const& options, ParameterGroup const* group) {
@@ -109,24 +124,42 @@ bool matches_glob(std::string const& pattern, std::string const& name) {
 std::vector<Route> route(std::vector<Parameter> const& parameters, OptimizerOptions const& options) {
   check_muon(options.muon, "optimizer");
   check_adamw(options.adamw, "optimizer");
-  if (!(options.clip >= 0)) throw Error("optimizer: clip = {}, expected 0 or more", options.clip);
+  if (!(options.clip >= 0 && std::isfinite(options.clip)))
+    throw Error("optimizer: clip = {}, expected a finite number of 0 or more", options.clip);
   if (options.bucket_bytes < 1)
     throw Error("optimizer: bucket of {} bytes, expected at least 1", options.bucket_bytes);
   std::vector<Route> routes;
   std::vector<GroupUse> uses(options.groups.size());
   for (auto const& p : parameters) {
+    require_shape(p);
     auto const group = first_match(options.groups, p.name);
     routes.push_back(route_one(p, options, group ? &options.groups[*group] : nullptr));
     if (group) (routes.back().rule == Rule::muon ? uses[*group].muon : uses[*group].adamw) = true;
     auto const who = "parameter " + p.name;
     routes.back().rule == Rule::muon ? check_muon(routes.back().muon, who)
                                      : check_adamw(routes.back().adamw, who);
+    require_rate(p, routes.back(), 1);
   }
   for (std::size_t g = 0; g < uses.size(); ++g) check_group(options, parameters, g, uses[g]);
   return routes;
 }
 
+void require_rate(Parameter const& p, Route const& route, double factor) {
+  bool const muon = route.rule == Rule::muon;
+  double const rate = factor * (muon ? route.muon.rate : route.adamw.rate),
+               decay = muon ? route.muon.decay : route.adamw.decay;
+  double const scale = muon ? rate_scale(route.muon.adjust_rate, p.whole_rows(), p.whole_columns())
+                            : 1 / (1 - route.adamw.beta1);
+  if (!(rate * scale <= largest) || !(rate * decay <= largest))
+    throw Error("parameter {}: rate = {}, times {} is {} and times its decay {}: expected at most {:.3g}, "
+                "float32's largest",
+                p.name, rate, muon ? "the scale of its shape" : "AdamW's correction", rate * scale,
+                rate * decay, largest);
+}
+
 double rate_scale(AdjustRate adjust, std::int64_t rows, std::int64_t columns) {
+  require_between("rows", rows, 1, largest_parameter);
+  require_between("columns", columns, 1, largest_parameter);
   switch (adjust) {
   case AdjustRate::original:
     return std::sqrt(std::max(1.0, double(rows) / double(columns)));

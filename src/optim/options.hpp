@@ -19,7 +19,7 @@ enum class AdjustRate { original, match_rms_adamw, none };
 /// The branches of the update of a matrix.
 enum class Direction {
   periodic,          ///< NS5 where t mod K = 0, gamma RowNorm elsewhere; K = 1 is vanilla Muon
-  row_norm,          ///< RowNorm at every step, no gamma
+  row_norm,          ///< gamma RowNorm at every step
   scalar_controlled, ///< periodic with gamma on both branches
 };
 
@@ -82,12 +82,16 @@ struct Route {
 
 /// Two-dimensional parameters of transformer blocks (a name with `blocks.N` or `layers.N`) go to Muon, all
 /// others to sharded AdamW, unless a group says otherwise. Throws Error naming the parameter or the group and the
-/// value: K < 1, gamma <= 0, mu outside [0, 1), a Muon route on a parameter that is not two-dimensional, a
-/// pattern that matches nothing or only what earlier groups have, and a
-/// group's option that none of its parameters has because of its optimizer (but for Muon's with adamw_only).
+/// value: K < 1, gamma <= 0, mu outside [0, 1), a rate that float32 does not hold, a Muon route on a parameter
+/// that is not two-dimensional, a pattern that matches nothing or only what earlier groups have, and a group's
+/// option that none of its parameters has because of its optimizer (but for Muon's with adamw_only).
 std::vector<Route> route(std::vector<Parameter> const& parameters, OptimizerOptions const& options);
 
-/// s(W).
+/// Throws Error naming the parameter unless what multiplies its direction and its weights at `factor` times its rate is a finite
+/// float32.
+void require_rate(Parameter const& parameter, Route const& route, double factor);
+
+/// s(W). Throws Error for an extent below 1.
 double rate_scale(AdjustRate adjust, std::int64_t rows, std::int64_t columns);
 
 bool matches_glob(std::string const& pattern, std::string const& name);

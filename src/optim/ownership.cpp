@@ -1,6 +1,6 @@
 #include <prowl/optim/ownership.hpp>
 
-#include <fmt/format.h>
+#include <prowl/core/error.hpp>
 
 #include <algorithm>
 
@@ -54,6 +54,9 @@ double update_cost(Parameter const& p, Route const& route) {
 
 Ownership assign_ownership(std::vector<Parameter> const& parameters, std::vector<Route> const& routes,
                            MeshPlace const& mesh, OwnershipOptions const& options) {
+  require_place(mesh);
+  if (routes.size() != parameters.size())
+    throw Error("{} routes for {} parameters", routes.size(), parameters.size());
   std::vector<OwnedMatrix> matrices;
   for (std::size_t i = 0; i < parameters.size(); ++i)
     if (routes[i].rule != Rule::sharded_adamw)
@@ -80,6 +83,8 @@ Layout dedicated_layout(std::vector<Parameter> parameters, OptimizerOptions cons
 }
 
 std::string routing_table(Layout const& layout, std::vector<Route> const& routes) {
+  if (routes.size() != layout.parameters().size())
+    throw Error("{} routes for {} parameters", routes.size(), layout.parameters().size());
   std::string table;
   std::size_t name = 0, unit = 0;
   for (auto const& p : layout.parameters()) {

@@ -12,7 +12,7 @@ struct Schedule {
   bool cosine = true;      ///< false: constant after the warm-up
   double final_fraction = 0;
 
-  /// Of step t, counted from 0.
+  /// Of step t, counted from 0. Throws Error for a negative step, and for members that are no schedule.
   double factor(std::int64_t t) const;
 };
 

@@ -103,7 +103,7 @@ void split_row_norm(Execution const& exec, Communicator const& group, Parameter 
   bool const tall = is_tall(p);
   auto const sums = slice(workspace, 0, tall ? p.columns() : p.rows());
   tall ? column_sum_squares(exec, part, sums) : row_sum_squares(exec, part, sums);
-  if (sums_are_partial(p)) group.all_reduce(exec, sums, Purpose::optimizer).wait();
+  if (sums_are_partial(p)) group.all_reduce_squares(exec, sums, Purpose::optimizer).wait();
   tall ? column_norm_finish(exec, gamma, sums, part) : row_norm_finish(exec, gamma, sums, part);
 }
 

@@ -21,7 +21,8 @@ struct Bucket {
 
 /// Fills buckets greedily in the given order: a matrix opens a new bucket when it would push the gathered,
 /// padded bytes over `cap` (arXiv:2608.20818, section 3.3). `element_bytes` is that of an element on the
-/// wire. A matrix larger than the cap has a bucket to itself.
+/// wire. A matrix larger than the cap has a bucket to itself. Throws Error for an index, a number of
+/// ranks or a size that is none.
 std::vector<Bucket> fill_buckets(std::span<Parameter const> parameters, std::span<std::size_t const> order,
                                  int ranks, std::int64_t element_bytes, std::int64_t cap);
 

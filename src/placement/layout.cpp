@@ -1,8 +1,7 @@
 #include <prowl/placement/layout.hpp>
 
 #include <prowl/core/error.hpp>
-
-#include <fmt/ranges.h>
+#include <prowl/core/index.hpp>
 
 #include <algorithm>
 #include <set>
@@ -28,6 +27,7 @@ Layout::Layout(std::vector<Parameter> parameters, MeshPlace place, std::vector<P
     : parameters_(std::move(parameters)), place_(place), placements_(std::move(placements)),
       weight_offsets_(parameters_.size()), gradient_offsets_(parameters_.size()),
       whole_offsets_(parameters_.size()) {
+  require_place(place_);
   if (placements_.empty()) placements_.resize(parameters_.size());
   if (placements_.size() != parameters_.size())
     throw Error("{} placements for {} parameters", placements_.size(), parameters_.size());
@@ -40,10 +40,9 @@ void Layout::add_units() {
   std::set<std::string> names, closed_units;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     auto const& p = parameters_[i];
+    if (p.name.empty()) throw Error("parameter number {}: has no name", i);
     if (!names.insert(p.name).second) throw Error("parameter {}: registered twice", p.name);
-    if (p.shape.empty() || p.shape.size() > 2 || std::ranges::any_of(p.shape, [](auto n) { return n < 1; }))
-      throw Error("parameter {}: shape [{}], expected one or two dimensions of at least 1", p.name,
-                  fmt::join(p.shape, ", "));
+    require_shape(p);
     check_split(p, place_);
     auto const& owner = placements_[i];
     if (owner && (owner->shard < 0 || owner->shard >= place_.shards || owner->replica < 0 ||
@@ -115,15 +114,25 @@ void Layout::place_owned(Unit& unit) {
   }
 }
 
+std::size_t Layout::checked(std::size_t parameter) const {
+  require_index("parameter", parameter, parameters_.size());
+  return parameter;
+}
+
+Layout::Unit const& Layout::unit(std::size_t unit) const {
+  require_index("unit", unit, units_.size());
+  return units_[unit];
+}
+
 Range Layout::weight_rows(std::size_t parameter) const {
-  auto const& owner = placements_[parameter];
+  auto const& owner = placement(parameter);
   auto const rows = parameters_[parameter].rows();
   if (!owner) return shard_rows(rows, place_.shards, place_.shard);
   return {0, owner->shard == place_.shard ? rows : 0};
 }
 
 Range Layout::rows(std::size_t parameter) const {
-  auto const rows = parameters_[parameter].rows();
+  auto const rows = this->parameter(parameter).rows();
   if (!placements_[parameter]) return shard_rows(rows, place_.shards, place_.shard);
   return {0, owns(parameter) ? rows : 0};
 }

@@ -33,8 +33,8 @@ using Placement = std::optional<Owner>;
 class Layout {
 public:
   /// `placements`: one for each parameter, or empty: all are sharded. Parameters of a unit must be contiguous; throws
-  /// Error naming the parameter where they are not, where a name comes twice, a shape is empty, or an owner is not in the
-  /// mesh.
+  /// Error naming the parameter where they are not, where a name is empty or comes twice, a shape is not one of
+  /// Parameter, or an owner is not in the mesh; and for a place that is not in its mesh.
   Layout(std::vector<Parameter> parameters, MeshPlace place, std::vector<Placement> placements = {});
 
   /// Contiguous elements.
@@ -65,10 +65,13 @@ public:
 
   std::vector<Parameter> const& parameters() const { return parameters_; }
   std::vector<Unit> const& units() const { return units_; }
+  /// By number; these and all below throw Error for one that is not there.
+  Parameter const& parameter(std::size_t parameter) const { return parameters_[checked(parameter)]; }
+  Unit const& unit(std::size_t unit) const;
   MeshPlace const& place() const { return place_; }
   int shards() const { return place_.shards; }
-  Placement const& placement(std::size_t parameter) const { return placements_[parameter]; }
-  std::size_t unit_of(std::size_t parameter) const { return unit_of_[parameter]; }
+  Placement const& placement(std::size_t parameter) const { return placements_[checked(parameter)]; }
+  std::size_t unit_of(std::size_t parameter) const { return unit_of_[checked(parameter)]; }
 
   /// Elements of the flat arrays, padding included, and of the part of both that is sharded.
   std::int64_t weights_size() const { return weights_size_; }
@@ -77,22 +80,23 @@ public:
 
   /// The rows of the parameter whose weights are kept here, and where they begin in the flat weights.
   Range weight_rows(std::size_t parameter) const;
-  std::int64_t weight_offset(std::size_t parameter) const { return weight_offsets_[parameter]; }
+  std::int64_t weight_offset(std::size_t parameter) const { return weight_offsets_[checked(parameter)]; }
   /// The rows that this rank updates: those of its gradient and of the optimizer's state.
   Range rows(std::size_t parameter) const;
-  std::int64_t gradient_offset(std::size_t parameter) const { return gradient_offsets_[parameter]; }
+  std::int64_t gradient_offset(std::size_t parameter) const { return gradient_offsets_[checked(parameter)]; }
   /// Elements of those rows.
   std::int64_t size(std::size_t parameter) const {
     return rows(parameter).size() * parameters_[parameter].columns();
   }
   /// Where the parameter begins in its whole unit.
-  std::int64_t whole_offset(std::size_t parameter) const { return whole_offsets_[parameter]; }
+  std::int64_t whole_offset(std::size_t parameter) const { return whole_offsets_[checked(parameter)]; }
   /// Whether this rank updates the whole of an owned matrix.
   bool owns(std::size_t parameter) const {
-    return placements_[parameter] == Owner{place_.shard, place_.replica};
+    return placements_[checked(parameter)] == Owner{place_.shard, place_.replica};
   }
 
 private:
+  std::size_t checked(std::size_t parameter) const;
   void add_units();
   void place_shards();
   void place_owned(Unit& unit);

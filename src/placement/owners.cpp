@@ -1,8 +1,11 @@
 #include <prowl/placement/owners.hpp>
 
+#include <prowl/comm/mesh_place.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/core/index.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -64,7 +67,13 @@ double Owners::imbalance() const {
 
 Owners assign_owners(std::span<OwnedMatrix const> matrices, int slots, Assignment how,
                      std::int64_t pack_below) {
-  if (slots < 1) throw Error("owners for {} slots, expected at least 1", slots);
+  require_between("slots for owners", slots, 1, most_ranks);
+  for (auto const& m : matrices) {
+    require_between("elements of an owned matrix", m.size, 0, largest_parameter);
+    if (!(m.cost >= 0 && std::isfinite(m.cost)))
+      throw Error("parameter number {}: its update costs {}, expected a finite number of 0 or more",
+                  m.parameter, m.cost);
+  }
   auto const packs = make_packs(matrices, pack_below);
   std::vector<int> slot_of(packs.size(), 0);
   if (how == Assignment::balanced)

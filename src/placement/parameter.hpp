@@ -14,6 +14,9 @@ struct TensorSplit {
   std::int64_t extent; ///< of the whole matrix in that dimension
 };
 
+/// Elements of one parameter, so that bytes of all ranks' parts are 64-bit numbers.
+inline constexpr std::int64_t largest_parameter = std::int64_t{1} << 36;
+
 /// Shapes are row-major; `rows` is dimension 0, along which sharding cuts. A vector of n elements is n x 1.
 struct Parameter {
   std::string name;                      ///< as in checkpoints, e.g. "blocks.3.img.attn.q.weight"
@@ -29,6 +32,10 @@ struct Parameter {
   std::int64_t whole_rows() const { return split && split->dimension == 0 ? split->extent : rows(); }
   std::int64_t whole_columns() const { return split && split->dimension == 1 ? split->extent : columns(); }
 };
+
+/// Throws Error naming the parameter unless its shape has one or two dimensions of at least 1, and at most `largest_parameter`
+/// elements.
+void require_shape(Parameter const& parameter);
 
 /// Of the whole matrix: then the rows of the oriented matrix are its columns.
 inline bool is_tall(Parameter const& p) { return p.whole_rows() > p.whole_columns(); }

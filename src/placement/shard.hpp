@@ -1,7 +1,6 @@
 /// Dimension-0 sharding, as FSDP2 lays it out: ceil(m / p) rows a rank, later ranks fewer, possibly none.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 namespace prowl {
@@ -12,13 +11,10 @@ struct Range {
   std::int64_t size() const { return end - begin; }
 };
 
-/// The rows that each rank has room for.
-inline std::int64_t padded_rows(std::int64_t rows, int ranks) { return (rows + ranks - 1) / ranks; }
+/// The rows that each rank has room for. Throws Error for less than one rank or negative rows.
+std::int64_t padded_rows(std::int64_t rows, int ranks);
 
-/// The rows that `rank` holds.
-inline Range shard_rows(std::int64_t rows, int ranks, int rank) {
-  auto const each = padded_rows(rows, ranks);
-  return {std::min(rows, rank * each), std::min(rows, (rank + 1) * each)};
-}
+/// The rows that `rank` holds. Throws Error likewise, and for a rank that is not there.
+Range shard_rows(std::int64_t rows, int ranks, int rank);
 
 } // namespace prowl

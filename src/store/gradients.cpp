@@ -11,6 +11,7 @@
 namespace prowl {
 
 void Store::begin_backward(std::size_t unit) {
+  require_idle(unit, "begin_backward");
   if (!accumulating_) clear_gradients();
   accumulating_ = true;
   materialise(unit, Pass::backward);
@@ -19,15 +20,17 @@ void Store::begin_backward(std::size_t unit) {
 
 void Store::end_backward(std::size_t unit) {
   auto& g = unit_gradient_;
-  auto const& u = layout_.units()[unit];
+  auto const& u = layout_.unit(unit);
   if (g.unit != unit) throw Error("unit {}: end_backward without begin_backward", u.name);
   g.unit = none;
-  if (u.owned > 0 && backwards_[unit] == options_.micro_batches)
+  if (backwards_[unit] == options_.micro_batches)
     throw Error("unit {}: more than {} backwards in a step, which is the store's number of micro-batches",
                 u.name, options_.micro_batches);
   bool const last = ++backwards_[unit] == options_.micro_batches;
   if (options_.reduction == Reduction::mean)
-    scale(exec_, 1.0f / float(mesh_.shard().size() * mesh_.replicate().size() * options_.micro_batches),
+    scale(exec_,
+          1.0f /
+              float(std::int64_t(mesh_.shard().size()) * mesh_.replicate().size() * options_.micro_batches),
           slice(g.full, 0, u.size));
   if (u.owned > 0) defer(unit, last);
   if (options_.residency == Residency::z3) drop(unit);
@@ -146,17 +149,24 @@ void Store::clear_gradients() {
   for (auto& reduced : unit_gradient_.reduced) wait_all(reduced.requests);
   started_.assign(started_.size(), false);
   backwards_.assign(backwards_.size(), 0);
-  accumulating_ = false;
+  unit_gradient_.unit = none;
+  accumulating_ = complete_ = false;
+}
+
+void Store::require_micro_batches() const {
+  auto const expected = options_.micro_batches;
+  for (std::size_t unit = 0; unit < backwards_.size(); ++unit)
+    if (backwards_[unit] > 0 && backwards_[unit] < expected)
+      throw Error("unit {}: {} backward{} in a step, expected {}, the store's number of micro-batches",
+                  layout_.units()[unit].name, backwards_[unit], backwards_[unit] == 1 ? "" : "s", expected);
 }
 
 void Store::finish_gradients() {
+  if (unit_gradient_.unit != none)
+    throw Error("unit {}: its backward has not ended, expected end_backward before the gradients are used",
+                layout_.units()[unit_gradient_.unit].name);
   if (!accumulating_) return;
-  for (std::size_t unit = 0; unit < backwards_.size(); ++unit) {
-    auto const& u = layout_.units()[unit];
-    if (u.owned > 0 && backwards_[unit] > 0 && backwards_[unit] < options_.micro_batches)
-      throw Error("unit {}: {} backwards in a step of {} micro-batches", u.name, backwards_[unit],
-                  options_.micro_batches);
-  }
+  require_micro_batches();
   settle();
   for (auto& reduced : unit_gradient_.reduced) wait_all(reduced.requests);
   for (std::size_t unit = 0; unit < backwards_.size(); ++unit) {
@@ -169,10 +179,30 @@ void Store::finish_gradients() {
   if (mesh_.replicate().size() > 1 && shards.size() > 0)
     mesh_.replicate().all_reduce(exec_, shards, Purpose::backward).wait();
   accumulating_ = false;
+  complete_ = true;
+}
+
+void Store::take_gradients() {
+  if (in_forward_ != none)
+    throw Error("unit {}: its forward has not ended, expected end_forward before a step",
+                layout_.units()[in_forward_].name);
+  finish_gradients();
+  if (!complete_)
+    throw Error("a step without gradients: expected {} of each unit that takes part since the step before",
+                options_.micro_batches == 1 ? "a backward"
+                                            : fmt::format("{} backwards", options_.micro_batches));
+  complete_ = false;
+}
+
+void Store::gradients_changed() {
+  if (accumulating_)
+    throw Error("gradients_changed after {}, expected finish_gradients or clear_gradients before",
+                unit_gradient_.unit == none ? "a backward" : "begin_backward");
+  complete_ = true;
 }
 
 Matrix<float> Store::gradient(std::size_t parameter) const {
-  auto const& p = layout_.parameters()[parameter];
+  auto const& p = layout_.parameter(parameter);
   if (unit_gradient_.unit != layout_.unit_of(parameter))
     throw Error("parameter {}: its unit {} is not in its backward", p.name, p.unit);
   return as_matrix(slice(unit_gradient_.full, layout_.whole_offset(parameter), p.size()), p.rows(),

@@ -10,7 +10,15 @@
 
 namespace prowl {
 
+StoreOptions const& require_options(StoreOptions const& options) {
+  if (options.prefetch < 0) throw Error("parallel.prefetch = {}: expected 0 or more", options.prefetch);
+  if (options.micro_batches < 1)
+    throw Error("{} micro-batches a step, expected at least 1", options.micro_batches);
+  return options;
+}
+
 StoreSizes store_sizes(Layout const& layout, StoreOptions const& options) {
+  require_options(options);
   StoreSizes sizes;
   sizes.weights = layout.weights_size();
   sizes.gradients = layout.gradients_size();
@@ -44,14 +52,11 @@ Store::Store(Execution const& exec, Mesh const& mesh, std::vector<Parameter> par
     : Store(exec, mesh, Layout(std::move(parameters), mesh.place()), options) {}
 
 Store::Store(Execution const& exec, Mesh const& mesh, Layout layout, StoreOptions const& options)
-    : exec_(exec), mesh_(mesh), layout_(std::move(layout)), options_(options),
+    : exec_(exec), mesh_(mesh), layout_(std::move(layout)), options_(require_options(options)),
       weights_("weights", layout_.weights_size()), gradients_("gradients", layout_.gradients_size()),
       units_(layout_.units().size(), options.prefetch, options.residency, layout_.shards() > 1),
       started_(layout_.units().size(), false), backwards_(layout_.units().size(), 0),
       publications_(layout_.units().size()) {
-  if (options.prefetch < 0) throw Error("parallel.prefetch = {}: expected 0 or more", options.prefetch);
-  if (options.micro_batches < 1)
-    throw Error("{} micro-batches a step, expected at least 1", options.micro_batches);
   if (layout_.place() != mesh.place())
     throw Error("the layout is that of another mesh, or of another rank of it");
   require_same_registration(mesh.world(), layout_);
@@ -113,7 +118,10 @@ Matrix<float> Store::updated_gradient(std::size_t parameter) const {
 }
 
 void Store::assign(std::size_t parameter, Matrix<float const> const& whole) {
-  auto const& p = layout_.parameters()[parameter];
+  auto const& p = layout_.parameter(parameter);
+  if (in_forward_ != none || unit_gradient_.unit != none)
+    throw Error("parameter {}: assigned while unit {} is in use", p.name,
+                layout_.units()[in_forward_ != none ? in_forward_ : unit_gradient_.unit].name);
   finish_publication();
   if (std::int64_t(whole.extent(0)) != p.rows() || std::int64_t(whole.extent(1)) != p.columns())
     throw Error("parameter {}: assigned from {} x {}, expected {} x {}", p.name, whole.extent(0),
@@ -132,6 +140,7 @@ void Store::release(std::size_t slot) {
 }
 
 void Store::weights_changed() {
+  in_forward_ = none;
   for (std::size_t slot = 0; slot < slots_.size(); ++slot) release(slot);
 }
 
@@ -196,9 +205,26 @@ void Store::materialise(std::size_t unit, Pass pass) {
   }
 }
 
-void Store::begin_forward(std::size_t unit) { materialise(unit, Pass::forward); }
+/// Throws unless `call` of a unit is in its turn: of one that is there, and no unit is in use.
+void Store::require_idle(std::size_t unit, char const* call) const {
+  auto const& u = layout_.unit(unit);
+  bool const forward = in_forward_ != none;
+  if (!forward && unit_gradient_.unit == none) return;
+  throw Error("unit {}: {} while unit {} is in its {}, expected its end before", u.name, call,
+              layout_.units()[forward ? in_forward_ : unit_gradient_.unit].name,
+              forward ? "forward" : "backward");
+}
+
+void Store::begin_forward(std::size_t unit) {
+  require_idle(unit, "begin_forward");
+  materialise(unit, Pass::forward);
+  in_forward_ = unit;
+}
 
 void Store::end_forward(std::size_t unit) {
+  auto const& u = layout_.unit(unit);
+  if (in_forward_ != unit) throw Error("unit {}: end_forward without begin_forward", u.name);
+  in_forward_ = none;
   if (options_.residency == Residency::z3) drop(unit);
 }
 
@@ -207,12 +233,13 @@ void Store::drop(std::size_t unit) {
 }
 
 Matrix<float const> Store::weight(std::size_t parameter) const {
-  auto const& p = layout_.parameters()[parameter];
+  auto const& p = layout_.parameter(parameter);
+  auto const unit = layout_.unit_of(parameter);
+  if (in_forward_ != unit && unit_gradient_.unit != unit)
+    throw Error("parameter {}: its unit {} is not in its forward or backward", p.name, p.unit);
   auto const& owner = layout_.placement(parameter);
   if (!gathers() || (owner && owner->shard == layout_.place().shard)) return kept_weights(parameter);
-  auto const unit = layout_.unit_of(parameter), slot = units_.find(unit);
-  if (slot == none || !slots_[slot].whole)
-    throw Error("parameter {}: its unit {} is not materialised", p.name, p.unit);
+  auto const slot = units_.find(unit);
   auto const offset = slot_offset(unit, layout_.whole_offset(parameter));
   return as_matrix<float const>(slice(slots_[slot].full, offset, p.size()), p.rows(), p.columns());
 }

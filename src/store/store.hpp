@@ -27,6 +27,9 @@ struct StoreOptions {
   bool asynchronous = true;
 };
 
+/// The options; throws Error unless prefetch is 0 or more, and micro_batches at least 1.
+StoreOptions const& require_options(StoreOptions const& options);
+
 /// Elements of the arrays of a store on one rank.
 struct StoreSizes {
   std::int64_t weights = 0, gradients = 0;
@@ -50,6 +53,9 @@ StoreSizes store_sizes(Layout const& layout, StoreOptions const& options);
 /// (z3). Where a shard group is one rank, weights are used where they lie.
 ///
 /// The arrays are allocated at construction; weights begin as zeros. Units and parameters are counted in registration order.
+///
+/// Calls out of turn throw Error on every rank that makes them: an index that is not there, a unit's begin inside another's
+/// begin and end, an end without its begin, weights or gradients of a unit that is not in use.
 class Store : public Parameters<float> {
 public:
   /// `layout` must be that of this rank of the mesh. Collective.
@@ -86,8 +92,12 @@ public:
   Matrix<float> gradient(std::size_t parameter) const override;
 
   /// Waits until the gradients of the backwards since the last call are where they are updated; a unit without one gets
-  /// zeros. Throws Error where an owned matrix lacks a micro-batch. Collective; the optimizer's step calls it.
+  /// zeros. Throws Error where a unit has had some of its micro-batches, or is in its backward. Collective.
   void finish_gradients();
+  /// finish_gradients for a step, which uses them up: throws Error where there are none since the step before.
+  void take_gradients();
+  /// After gradients were written elsewhere than in a backward: they are those of the next step.
+  void gradients_changed();
   /// Forgets the gradients of a step that all ranks give up. Collective.
   void clear_gradients();
 
@@ -126,6 +136,8 @@ private:
 
   bool gathers() const { return layout_.shards() > 1; }
   std::int64_t slot_offset(std::size_t unit, std::int64_t whole_offset) const;
+  void require_idle(std::size_t unit, char const* call) const;
+  void require_micro_batches() const;
   void materialise(std::size_t unit, Pass pass);
   void fetch(std::size_t unit, WeightSlot& slot, Purpose purpose);
   void rebuild(std::size_t unit, WeightSlot& slot);
@@ -147,9 +159,11 @@ private:
   Vector<float> weights_, gradients_;
   UnitSlots units_; // which unit is in which slot
   std::vector<WeightSlot> slots_;
+  std::size_t in_forward_ = none;
   UnitGradient unit_gradient_;
   Vector<float> deferred_;     // owned matrices' gradients of micro-batches before the last, all units
   bool accumulating_ = false;  // since the first backward of a step
+  bool complete_ = false;      // the gradients are those of a step that has not been taken
   std::vector<bool> started_;  // by unit: its shards have a gradient of this step
   std::vector<int> backwards_; // by unit: in this step
   std::vector<std::vector<Request>> publications_; // by unit

@@ -156,6 +156,7 @@ std::string owners_of(Layout const& layout, Layout::Unit const& unit) {
 } // namespace
 
 std::vector<StoreOperation> plan_store_step(Layout const& layout, StoreOptions const& options) {
+  require_options(options);
   return Walk(layout, options).run();
 }
 
@@ -164,6 +165,7 @@ Ledger planned_traffic(Layout const& layout, StoreOptions const& options) {
 }
 
 Ledger planned_traffic(Layout const& layout, StoreOptions const& options, std::size_t unit) {
+  layout.unit(unit); // throws unless it is there
   return count(layout, plan_store_step(layout, options), unit, false);
 }
 

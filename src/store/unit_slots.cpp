@@ -1,11 +1,15 @@
 #include <prowl/store/unit_slots.hpp>
 
+#include <prowl/core/index.hpp>
+
 #include <algorithm>
+#include <limits>
 
 namespace prowl {
 
 UnitSlots::UnitSlots(std::size_t units, int prefetch, Residency residency, bool gathers)
-    : units_(units), prefetch_(std::size_t(std::max(prefetch, 0))), residency_(residency) {
+    : units_(units), prefetch_(std::size_t(prefetch)), residency_(residency) {
+  require_between("units made whole ahead", prefetch, 0, std::numeric_limits<int>::max());
   if (gathers) slots_.resize(residency == Residency::z2 ? units : std::min(units, prefetch_ + 1));
 }
 
@@ -28,7 +32,18 @@ UnitSlots::Claim UnitSlots::claim(std::size_t unit, std::size_t first, std::size
   return {unit, slot, fetch};
 }
 
+std::size_t UnitSlots::unit(std::size_t slot) const {
+  require_index("slot", slot, slots_.size());
+  return slots_[slot].unit;
+}
+
+void UnitSlots::release(std::size_t slot) {
+  require_index("slot", slot, slots_.size());
+  slots_[slot].unit = none;
+}
+
 std::vector<UnitSlots::Claim> UnitSlots::claim(std::size_t unit, Pass pass) {
+  require_index("unit", unit, units_);
   std::vector<Claim> claims;
   if (slots_.empty()) return claims;
   bool const forward = pass == Pass::forward;

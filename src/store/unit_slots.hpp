@@ -19,7 +19,8 @@ class UnitSlots {
 public:
   static constexpr std::size_t none = ~std::size_t{0};
 
-  /// prefetch + 1 slots in z3, one a unit in z2; none where nothing is gathered.
+  /// prefetch + 1 slots in z3, one a unit in z2; none where nothing is gathered. Throws Error for a negative number; the calls
+  /// below for a unit or a slot that is not there.
   UnitSlots(std::size_t units, int prefetch, Residency residency, bool gathers);
 
   struct Claim {
@@ -32,8 +33,8 @@ public:
   std::size_t size() const { return slots_.size(); }
   /// That holds the unit, or none.
   std::size_t find(std::size_t unit) const;
-  std::size_t unit(std::size_t slot) const { return slots_[slot].unit; }
-  void release(std::size_t slot) { slots_[slot].unit = none; }
+  std::size_t unit(std::size_t slot) const;
+  void release(std::size_t slot);
 
 private:
   struct Slot {

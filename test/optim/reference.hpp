@@ -78,9 +78,8 @@ struct Parameter {
     auto const x = wide ? u : transposed(u);
     bool const refresh = o.direction != prowl::Direction::row_norm && t % o.period == 0;
     auto d = refresh ? newton_schulz(x) : row_norm(x);
-    bool const controlled = o.direction == prowl::Direction::scalar_controlled ||
-                            (o.direction == prowl::Direction::periodic && !refresh);
-    if (controlled)
+    // Table 3a: gamma scales every RowNorm, and NS5 in the scalar-controlled branch alone.
+    if (!refresh || o.direction == prowl::Direction::scalar_controlled)
       for (double& e : d.a) e *= o.gamma;
     if (!wide) d = transposed(d);
     double s = 1;

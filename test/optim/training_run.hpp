@@ -55,9 +55,10 @@ void fill(Store const& store, std::size_t i, std::int64_t first_row, Matrix<floa
 }
 
 template <class F>
-void fill_gradients(Store const& store, F const& value) {
+void fill_gradients(Store& store, F const& value) {
   for (std::size_t i = 0; i < store.layout().parameters().size(); ++i)
     fill(store, i, store.layout().rows(i).begin, store.updated_gradient(i), value);
+  store.gradients_changed();
 }
 
 inline double gradient_of(std::vector<Parameter> const& ps, std::size_t i, std::int64_t e, std::int64_t t) {

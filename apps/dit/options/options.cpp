@@ -102,7 +102,7 @@ void declare_optimizer(Deck& deck, OptimizerOptions& optimizer) {
   deck.option(
       "optimizer.method", optimizer.method,
       "adamw: AdamW on everything; muon: NS5 every step; periodic: NS5 every period steps, RowNorm between; "
-      "rownorm: RowNorm every step; scalar: periodic with gamma on NS5 too",
+      "rownorm: gamma RowNorm every step; scalar: periodic with gamma on NS5 too",
       one_of({"adamw", "muon", "periodic", "rownorm", "scalar"}));
   deck.option("optimizer.period", optimizer.period, "steps from one refresh to the next, K",
               between(1, most));
