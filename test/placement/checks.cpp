@@ -38,8 +38,11 @@ TEST(Checks, of_shapes) {
   auto const layout = [](std::vector<std::int64_t> shape) { Layout({{"w", std::move(shape), "u"}}, {}); };
   for (auto const& shape : std::vector<std::vector<std::int64_t>>{{}, {0}, {-1, 4}, {4, -huge}, {1, 2, 3}})
     expect_refused([&] { layout(shape); }, "parameter w: shape [");
-  for (auto const& shape : std::vector<std::vector<std::int64_t>>{
-           {huge, huge}, {std::int64_t{1} << 32, std::int64_t{1} << 32}, {huge}, {(std::int64_t{1} << 36) + 1}})
+  for (auto const& shape :
+       std::vector<std::vector<std::int64_t>>{{huge, huge},
+                                              {std::int64_t{1} << 32, std::int64_t{1} << 32},
+                                              {huge},
+                                              {(std::int64_t{1} << 36) + 1}})
     expect_refused([&] { layout(shape); }, "expected at most 68719476736 elements");
   EXPECT_EQ(message([&] { layout({std::int64_t{1} << 20, std::int64_t{1} << 16}); }), "no error");
   expect_refused([] { Layout({{"", {3}, "u"}}, {}); }, "parameter number 0: has no name");
@@ -88,7 +91,8 @@ TEST(Checks, of_owners_and_slots) {
   expect_refused([&] { (void)slots.unit(2); }, "slot 2, expected 0 to 1");
   expect_refused([&] { slots.release(std::size_t(-1)); }, "slot -1, expected 0 to 1");
   expect_refused([] { (void)UnitSlots(3, -1, Residency::z3, true); }, "units made whole ahead: -1");
-  expect_refused([] { (void)UnitSlots(0, 0, Residency::z3, true).claim(0, Pass::backward); }, "there is none");
+  expect_refused([] { (void)UnitSlots(0, 0, Residency::z3, true).claim(0, Pass::backward); },
+                 "there is none");
 }
 
 TEST(Checks, of_parts_of_arrays) {

@@ -93,16 +93,19 @@ TEST_P(Misuse, an_index_that_is_not_there_is_refused_by_value_and_range) {
 
 TEST_P(Misuse, a_call_out_of_turn_is_refused_by_name) {
   EXPECT_NE(message([&] { store.end_forward(1); }).find("blocks.0: end_forward without"), std::string::npos);
-  EXPECT_NE(message([&] { store.end_backward(1); }).find("blocks.0: end_backward without"), std::string::npos);
+  EXPECT_NE(message([&] { store.end_backward(1); }).find("blocks.0: end_backward without"),
+            std::string::npos);
   EXPECT_NE(message([&] { (void)store.weight(0); }).find("in.w: its unit in is not"), std::string::npos);
   store.begin_forward(0);
-  EXPECT_NE(message([&] { (void)store.weight(1); }).find("blocks.0.a: its unit blocks.0 is not"), std::string::npos);
+  EXPECT_NE(message([&] { (void)store.weight(1); }).find("blocks.0.a: its unit blocks.0 is not"),
+            std::string::npos);
   EXPECT_EQ(message([&] { store.begin_forward(0); }),
             "unit in: begin_forward while unit in is in its forward, expected its end before");
   EXPECT_EQ(message([&] { store.begin_backward(2); }),
             "unit out: begin_backward while unit in is in its forward, expected its end before");
   EXPECT_NE(message([&] { store.end_forward(1); }).find("without begin_forward"), std::string::npos);
-  EXPECT_NE(message([&] { store.take_gradients(); }).find("unit in: its forward has not ended"), std::string::npos);
+  EXPECT_NE(message([&] { store.take_gradients(); }).find("unit in: its forward has not ended"),
+            std::string::npos);
   EXPECT_NE(message([&] { store.assign(0, Matrix<float>("whole", 5, 3)); }).find("while unit in"),
             std::string::npos);
   store.end_forward(0);
@@ -160,11 +163,12 @@ TEST_P(Misuse, options_that_are_none_are_refused_before_anything_is_allocated) {
   for (auto const& options : {StoreOptions{.prefetch = -1}, StoreOptions{.micro_batches = 0}}) {
     EXPECT_NE(message([&] { Store(exec(), mesh, make_layout(mesh, GetParam()), options); }).find("expected"),
               std::string::npos);
-    EXPECT_NE(message([&] { (void)store_sizes(store.layout(), options); }).find("expected"), std::string::npos);
-    EXPECT_NE(message([&] { (void)plan_store_step(store.layout(), options); }).find("expected"), std::string::npos);
+    EXPECT_NE(message([&] { (void)store_sizes(store.layout(), options); }).find("expected"),
+              std::string::npos);
+    EXPECT_NE(message([&] { (void)plan_store_step(store.layout(), options); }).find("expected"),
+              std::string::npos);
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(placements, Misuse, testing::Bool(), [](auto const& one) {
-  return std::string(one.param ? "owned" : "sharded");
-});
+INSTANTIATE_TEST_SUITE_P(placements, Misuse, testing::Bool(),
+                         [](auto const& one) { return std::string(one.param ? "owned" : "sharded"); });
