@@ -202,17 +202,24 @@ def is_block_matrix(name):
     return name.startswith("blocks.") and name.endswith(".weight") and not name.endswith("norm.weight")
 
 
-def muon_direction(u, s, o, step):
+def muon_direction(u, s, o, step, gathers):
     """And how far a float32 computation may be from it, beside the direction's scale."""
     x = u if u.shape[0] <= u.shape[1] else u.T
     refresh = o["method"] != "rownorm" and step % s["period"] == 0
-    gamma = 1 if o["method"] == "rownorm" or refresh and o["method"] != "scalar" else s["gamma"]
+    gamma = 1 if refresh and o["method"] != "scalar" else s["gamma"]
     # NS5 multiplies what is small beside the norm by up to 3.4445^5.
-    uncertain = 64 * EPS * (3.4445**5 if refresh else 1)
-    if refresh and o["wire"] == "bf16":
+    gain = 3.4445**5 if refresh else 1
+    uncertain = 64 * EPS * gain
+    if o["wire"] == "bf16" and gathers and (refresh or o["system"] == "naive"):
+        if s["nesterov"]:  # computed here again: what lies near a tie may have been rounded to the other side
+            between = bfloat16(x * (1 + 8 * EPS)) - bfloat16(x * (1 - 8 * EPS))
+            norm = lambda v: np.linalg.norm(v) if refresh else np.linalg.norm(v, axis=1, keepdims=True)
+            uncertain = uncertain + 2 * gain * gamma * norm(between) / np.maximum(norm(x), 1e-8)
         x = bfloat16(x)
     d = gamma * (ns5(x) if refresh else row_norm(x))
-    return (d if u.shape[0] <= u.shape[1] else d.T), uncertain
+    if u.shape[0] > u.shape[1]:
+        d, uncertain = d.T, np.transpose(uncertain)
+    return d, uncertain
 
 
 def rate_scale(adjust, shape):
@@ -226,6 +233,8 @@ def check_update(f, deck, gradients):
     factor, count = f["rate_factor"][0], step - int(f.attrs["skipped"]) + 1
     norm = sum((g * g).sum() for g in gradients.values())**0.5
     clip = o["clip"] / norm if 0 < o["clip"] < norm else 1
+    # A matrix that has an owner is whole there: no wire rounds it.
+    gathers = deck["parallel"]["placement"] == "sharded"
     worst = {}
 
     def note(what, difference, allowed):
@@ -246,11 +255,14 @@ def check_update(f, deck, gradients):
             mu = s["momentum"]
             m = mu * before["momentum"] + (1 - mu) * g
             note("momentum", after["momentum"] - m, 8 * EPS * (abs(m) + abs(g) + abs(before["momentum"])) + 1e-44)
-            d, uncertain = muon_direction((1 - mu) * g + mu * m if s["nesterov"] else m, s, o, step)
+            # From the momentum as it was, so that a wire rounds the same numbers.
+            m = after["momentum"]
+            d, uncertain = muon_direction((1 - mu) * g + mu * m if s["nesterov"] else m, s, o, step, gathers)
             reach = rate * rate_scale(s["adjust_lr"], w.shape)
             note("weights, Muon", after["weights"] - (decayed - reach * d), 8 * EPS * abs(w) + reach * uncertain + 1e-44)
         else:
             b1, b2 = s["beta1"], s["beta2"]
+            g = np.clip(g, -2.0**63, 2.0**63)  # the squares of larger ones are no floats
             m = b1 * before["exp_avg"] + (1 - b1) * g
             v = b2 * before["exp_avg_sq"] + (1 - b2) * g * g
             note("exp_avg", after["exp_avg"] - m, 8 * EPS * (abs(m) + abs(g)) + 1e-44)

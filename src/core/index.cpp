@@ -14,4 +14,14 @@ void require_between(char const* what, std::int64_t value, std::int64_t first, s
   if (value < first || value > last) throw Error("{}: {}, expected {} to {}", what, value, first, last);
 }
 
+void require_part(std::int64_t begin, std::int64_t count, std::size_t size) {
+  if (begin < 0 || count < 0 || begin > std::int64_t(size) || count > std::int64_t(size) - begin)
+    throw Error("{} elements from element {} on, expected a part of {}", count, begin, size);
+}
+
+void require_matrix(std::int64_t rows, std::int64_t columns, std::size_t size) {
+  if (rows < 0 || columns < 0 || (rows > 0 && columns > std::int64_t(size) / rows))
+    throw Error("a matrix of {} x {} in {} elements", rows, columns, size);
+}
+
 } // namespace prowl

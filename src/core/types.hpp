@@ -1,6 +1,8 @@
 /// Where Prowl computes, and the arrays it computes on.
 #pragma once
 
+#include <prowl/core/index.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
@@ -26,8 +28,10 @@ inline constexpr bool host_accessible =
     Kokkos::SpaceAccessibility<Kokkos::DefaultHostExecutionSpace, Memory>::accessible;
 
 /// The elements of a contiguous vector seen as rows x columns. The result does not own the memory.
+/// Throws Error where they are more than there are.
 template <class T>
 Matrix<T> as_matrix(Vector<T> const& v, std::int64_t rows, std::int64_t columns) {
+  require_matrix(rows, columns, v.size());
   return Matrix<T>(v.data(), rows, columns);
 }
 
@@ -37,9 +41,10 @@ Vector<T> as_vector(Matrix<T> const& m) {
   return Vector<T>(m.data(), m.size());
 }
 
-/// Elements [begin, begin + size) of a vector; keeps its memory alive.
+/// Elements [begin, begin + size) of a vector; keeps its memory alive. Throws Error where the vector has not all of them.
 template <class T>
 Vector<T> slice(Vector<T> const& v, std::int64_t begin, std::int64_t size) {
+  require_part(begin, size, v.size());
   return Kokkos::subview(v, Kokkos::pair<std::int64_t, std::int64_t>(begin, begin + size));
 }
 

@@ -13,6 +13,18 @@ namespace {
 
 constexpr float a = 3.4445f, b = -4.7750f, c = 2.0315f;
 
+void require_extents(char const* what, std::int64_t rows, std::int64_t columns) {
+  if (rows < 0 || columns < 0) throw Error("{}: {} x {}, expected no negative extent", what, rows, columns);
+}
+
+void require_gram(char const* what, bool tall, Matrix<float const> const& part,
+                  Matrix<float const> const& gram) {
+  auto const side = tall ? part.extent(1) : part.extent(0);
+  if (gram.extent(0) != gram.extent(1) || gram.extent(0) != side)
+    throw Error("{}: a Gram matrix of {} x {} for a {} part of {} x {}", what, gram.extent(0), gram.extent(1),
+                tall ? "tall" : "wide", part.extent(0), part.extent(1));
+}
+
 // target <- factor source. The factor is a double: 1 / norm need not be a float where every element is one.
 void scaled_copy(Execution const& exec, double factor, Vector<float const> const& source,
                  Vector<float> const& target) {
@@ -51,11 +63,13 @@ void complete_polynomial(Execution const& exec, Matrix<float const> const& gram,
 } // namespace
 
 std::int64_t newton_schulz_workspace(std::int64_t rows, std::int64_t columns) {
+  require_extents("newton_schulz_workspace", rows, columns);
   auto const r = std::min(rows, columns);
   return rows * columns + 2 * r * r;
 }
 
 double newton_schulz_flop(std::int64_t rows, std::int64_t columns) {
+  require_extents("newton_schulz_flop", rows, columns);
   auto const r = double(std::min(rows, columns)), n = double(std::max(rows, columns));
   return 20 * r * r * n + 10 * r * r * r;
 }
@@ -90,6 +104,7 @@ void newton_schulz(Execution const& exec, Matrix<float> const& x, Vector<float> 
 
 void newton_schulz_gram(Execution const& exec, bool tall, Matrix<float const> const& part,
                         Matrix<float> const& gram) {
+  require_gram("newton_schulz_gram", tall, part, gram);
   if (part.size() == 0)
     Kokkos::deep_copy(exec, gram, 0.0f);
   else
@@ -97,6 +112,8 @@ void newton_schulz_gram(Execution const& exec, bool tall, Matrix<float const> co
 }
 
 std::int64_t newton_schulz_finish_workspace(std::int64_t rows, std::int64_t columns, std::int64_t r) {
+  require_extents("newton_schulz_finish_workspace", rows, columns);
+  require_extents("newton_schulz_finish_workspace", r, r);
   return std::max(rows * columns, r * r) + 3 * r * r;
 }
 
@@ -104,6 +121,7 @@ void newton_schulz_finish(Execution const& exec, bool tall, Matrix<float> const&
                           Matrix<float> const& part, Vector<float> const& workspace) {
   auto const rows = std::int64_t(part.extent(0)), columns = std::int64_t(part.extent(1));
   auto const r = std::int64_t(gram.extent(0));
+  require_gram("newton_schulz_finish", tall, part, gram);
   if (std::int64_t(workspace.size()) < newton_schulz_finish_workspace(rows, columns, r))
     throw Error(
         "newton_schulz_finish: the workspace has {} elements, a part of {} x {} with short side {} needs {}",

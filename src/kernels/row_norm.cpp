@@ -52,7 +52,8 @@ void row_norm(Execution const& exec, float gamma, Matrix<float> const& x) {
   if (rows == 0 || columns == 0) return;
   auto const data = x.data();
   Kokkos::parallel_for(
-      "prowl::row_norm", Policy(exec, int(rows), row_team), KOKKOS_LAMBDA(Team const& team) {
+      "prowl::row_norm", Policy(exec, detail::teams("row_norm", rows), row_team),
+      KOKKOS_LAMBDA(Team const& team) {
         float* const row = data + team.league_rank() * columns;
         double const factor = norm_factor(gamma, row_sum(team, row, columns));
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, columns),
@@ -67,7 +68,8 @@ void row_sum_squares(Execution const& exec, Matrix<float const> const& x, Vector
   auto const data = x.data();
   auto const result = sums.data();
   Kokkos::parallel_for(
-      "prowl::row_sum_squares", Policy(exec, int(rows), row_team), KOKKOS_LAMBDA(Team const& team) {
+      "prowl::row_sum_squares", Policy(exec, detail::teams("row_sum_squares", rows), row_team),
+      KOKKOS_LAMBDA(Team const& team) {
         double const sum = row_sum(team, data + team.league_rank() * columns, columns);
         Kokkos::single(Kokkos::PerTeam(team), [&]() { result[team.league_rank()] = store_square_sum(sum); });
       });
@@ -81,7 +83,8 @@ void row_norm_finish(Execution const& exec, float gamma, Vector<float const> con
   auto const data = x.data();
   auto const sum = sums.data();
   Kokkos::parallel_for(
-      "prowl::row_norm_finish", Policy(exec, int(rows), row_team), KOKKOS_LAMBDA(Team const& team) {
+      "prowl::row_norm_finish", Policy(exec, detail::teams("row_norm_finish", rows), row_team),
+      KOKKOS_LAMBDA(Team const& team) {
         float* const row = data + team.league_rank() * columns;
         double const factor = norm_factor(gamma, load_square_sum(sum[team.league_rank()]));
         Kokkos::parallel_for(Kokkos::TeamThreadRange(team, columns),
@@ -100,7 +103,7 @@ void column_sum_squares(Execution const& exec, Matrix<float const> const& x, Vec
   // parts are added in order: no atomics, always the same bits.
   Kokkos::parallel_for(
       "prowl::column_sum_squares",
-      Policy(exec, int(blocks), column_team, column_lanes)
+      Policy(exec, detail::teams("column_sum_squares", blocks), column_team, column_lanes)
           .set_scratch_size(0, Kokkos::PerTeam(int(sizeof(double) * column_team * column_block))),
       KOKKOS_LAMBDA(Team const& team) {
         auto const begin = team.league_rank() * column_block;
@@ -140,7 +143,7 @@ void column_norm_finish(Execution const& exec, float gamma, Vector<float const> 
   auto const blocks = (columns + column_block - 1) / column_block, strips = (rows + height - 1) / height;
   Kokkos::parallel_for(
       "prowl::column_norm_finish",
-      Policy(exec, int(blocks * strips), column_team, column_lanes)
+      Policy(exec, detail::teams("column_norm_finish", blocks * strips), column_team, column_lanes)
           .set_scratch_size(0, Kokkos::PerTeam(int(sizeof(double) * column_block))),
       KOKKOS_LAMBDA(Team const& team) {
         auto const begin = team.league_rank() % blocks * column_block;

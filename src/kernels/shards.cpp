@@ -32,6 +32,10 @@ struct Shards {
 template <class Visit, class Pad>
 void for_each_element(char const* name, Execution const& exec, ShardedRows const& shape, std::size_t whole,
                       std::size_t shards, Visit const& visit, Pad const& pad) {
+  if (shape.rows < 0 || shape.columns < 0 || shape.ranks < 1 || shape.part < 0 || shape.offset < 0)
+    throw Error(
+        "{}: a {} x {} matrix in {} parts of {}, at {}: expected no negative number and a part at least",
+        name, shape.rows, shape.columns, shape.ranks, shape.part, shape.offset);
   auto const shard = (shape.rows + shape.ranks - 1) / shape.ranks * shape.columns;
   if (std::int64_t(whole) != shape.rows * shape.columns || shape.offset + shard > shape.part ||
       std::int64_t(shards) < (shape.ranks - 1) * shape.part + shape.offset + shard)

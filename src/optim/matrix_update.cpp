@@ -12,13 +12,14 @@
 #include <prowl/optim/split_direction.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 namespace prowl {
 
 MatrixUpdate::MatrixUpdate(Execution const& exec, Store& store, OptimizerOptions const& options,
                            std::vector<Route> const& routes)
     : exec_(exec), store_(store), options_(options), routes_(routes), plan_(store.layout(), options, routes),
-      offsets_(routes.size(), 0) {
+      offsets_(routes.size(), 0), bounds_(routes.size(), 0) {
   std::int64_t offset = 0;
   for (auto i : plan_.matrices()) {
     offsets_[i] = offset;
@@ -65,6 +66,25 @@ Matrix<float> MatrixUpdate::momentum(std::size_t parameter) const {
 }
 
 float MatrixUpdate::gamma(std::size_t parameter) const { return float(routes_[parameter].muon.gamma); }
+
+void MatrixUpdate::follow(std::vector<double> const& gradient_norms) {
+  for (auto i : plan_.matrices()) {
+    double const mu = routes_[i].muon.momentum;
+    if (store_.layout().parameters()[i].split) bounds_[i] = mu * bounds_[i] + (1 - mu) * gradient_norms[i];
+  }
+}
+
+void MatrixUpdate::measure_momenta() {
+  for (auto i : plan_.matrices())
+    if (store_.layout().parameters()[i].split) bounds_[i] = sum_squares(exec_, as_vector(momentum(i)));
+  store_.mesh().world().sum(bounds_);
+  for (auto& bound : bounds_) bound = std::sqrt(bound);
+}
+
+/// A power of two that leaves squares of a split matrix's elements floats; 1 unless it is very large. NS5 ignores scale.
+double MatrixUpdate::gram_scale(std::size_t parameter) const {
+  return bounds_[parameter] < 0x1p50 ? 1 : std::exp2(-std::ilogb(bounds_[parameter]));
+}
 
 void MatrixUpdate::update_momentum(std::size_t parameter) const {
   prowl::momentum(exec_, float(routes_[parameter].muon.momentum),
@@ -142,6 +162,7 @@ void MatrixUpdate::update_from_whole(std::size_t parameter, bool refreshes, doub
   auto const& group = store_.mesh().tensor();
   if (refreshes) {
     trace::Span const span("NS5");
+    if (auto const factor = gram_scale(parameter); p.split && factor != 1) scale(exec_, factor, whole);
     if (p.split)
       split_newton_schulz(exec_, group, p, x, workspace_);
     else

@@ -21,6 +21,12 @@ public:
   /// Step t. `meanwhile` is called once, when the first collective of the step is under way.
   void step(std::int64_t t, double rate_factor, std::function<void()> const& meanwhile);
 
+  /// Before a step: the norms of the gradients that it feeds, by parameter, the same on all ranks. They bound those of the
+  /// momenta.
+  void follow(std::vector<double> const& gradient_norms);
+  /// After momenta were written elsewhere. Collective.
+  void measure_momenta();
+
   /// Local rows x columns.
   Matrix<float> momentum(std::size_t parameter) const;
   std::int64_t bytes() const;
@@ -46,6 +52,7 @@ private:
   void update_from_whole(std::size_t parameter, bool refreshes, double rate_factor) const;
   void apply(std::size_t parameter, Vector<float> const& direction, double rate_factor) const;
   float gamma(std::size_t parameter) const;
+  double gram_scale(std::size_t parameter) const;
 
   Execution exec_;
   Store& store_;
@@ -53,6 +60,7 @@ private:
   std::vector<Route> const& routes_;
   MatrixPlan plan_;
   std::vector<std::int64_t> offsets_; ///< by parameter: of its shard in the momenta
+  std::vector<double> bounds_;        ///< by parameter, of a split one's momentum: at least its norm
   Vector<float> momenta_, scratch_, full_, workspace_, column_sums_;
   Slot slots_[2];
   Request column_request_;

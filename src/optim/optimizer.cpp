@@ -47,12 +47,12 @@ Optimizer::Optimizer(Execution const& exec, Store& store, OptimizerOptions const
 
 Optimizer::~Optimizer() = default;
 
-/// The norm of the whole gradient, and the first parameter whose gradient is not finite, the same on all
-/// ranks.
-Optimizer::Report Optimizer::check_gradients() {
+/// The norm of the whole gradient and those of the parameters, and whose are not finite, the same on all ranks.
+Optimizer::Report Optimizer::check_gradients(std::vector<double>& norms) {
   trace::Span const span("gradient norm");
   auto const& layout = store_.layout();
-  std::vector<double> squares(routes_.size());
+  auto& squares = norms;
+  squares.assign(routes_.size(), 0);
   bool const first_replica = layout.place().replica == 0, first_tensor = layout.place().tensor == 0;
   for (std::size_t i = 0; i < squares.size(); ++i) {
     double const own = sum_squares(exec_, as_vector(store_.updated_gradient(i)));
@@ -69,6 +69,7 @@ Optimizer::Report Optimizer::check_gradients() {
     if (++report.nonfinite_parameters == 1) report.nonfinite = layout.parameters()[i].name;
   }
   report.gradient_norm = std::sqrt(total);
+  for (auto& square : squares) square = std::sqrt(square);
   return report;
 }
 
@@ -125,7 +126,8 @@ Optimizer::Report Optimizer::step(double rate_factor) {
   store_.take_gradients();
   store_.finish_publication();
   trace::Span const span("optimizer step");
-  auto report = check_gradients();
+  std::vector<double> norms;
+  auto report = check_gradients(norms);
   if (!report.nonfinite.empty()) {
     refuse(report);
     report.skipped = true;
@@ -133,8 +135,12 @@ Optimizer::Report Optimizer::step(double rate_factor) {
     ++step_;
     return report;
   }
-  if (options_.clip > 0 && report.gradient_norm > options_.clip)
-    scale(exec_, options_.clip / report.gradient_norm, store_.gradients());
+  if (options_.clip > 0 && report.gradient_norm > options_.clip) {
+    double const factor = options_.clip / report.gradient_norm;
+    scale(exec_, factor, store_.gradients());
+    for (auto& norm : norms) norm *= factor;
+  }
+  matrices_->follow(norms);
   matrices_->step(step_, rate_factor, [&] { update_adamw(rate_factor); });
   ++step_;
   store_.publish();
@@ -162,6 +168,7 @@ void Optimizer::restore_counters(std::int64_t steps, std::int64_t skipped) {
   require_between("skipped steps", skipped, 0, steps);
   step_ = steps;
   skipped_ = skipped;
+  matrices_->measure_momenta();
 }
 
 std::vector<Optimizer::StateArray> Optimizer::state() const {

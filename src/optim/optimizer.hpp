@@ -61,7 +61,7 @@ public:
   /// t: steps taken, skipped ones included.
   std::int64_t steps() const { return step_; }
   std::int64_t skipped() const { return skipped_; }
-  /// Throws Error unless 0 <= skipped <= steps.
+  /// With the state that belongs to them, which was written before. Throws Error unless 0 <= skipped <= steps. Collective.
   void restore_counters(std::int64_t steps, std::int64_t skipped);
 
   std::vector<Route> const& routes() const { return routes_; }
@@ -78,7 +78,7 @@ public:
   std::int64_t bytes() const;
 
 private:
-  Report check_gradients();
+  Report check_gradients(std::vector<double>& norms);
   void refuse(Report const& report) const;
   void update_adamw(double rate_factor);
 

@@ -1,11 +1,13 @@
 #include <prowl/comm/communicator.hpp>
 #include <prowl/comm/mesh.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/core/square_sum.hpp>
 #include <prowl/core/trace.hpp>
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 using namespace prowl;
@@ -108,6 +110,46 @@ TEST(Communicator, sizes_that_do_not_fit_are_refused) {
   EXPECT_THROW((void)world.reduce_scatter(exec(), wrong, v, Purpose::other), Error);
 }
 
+TEST(Communicator, a_rank_that_is_not_there_is_refused_on_every_rank) {
+  Communicator const world(MPI_COMM_WORLD);
+  Vector<float> const v("v", 3);
+  for (int root : {-1, world.size(), 1 << 30}) {
+    EXPECT_THROW((void)world.broadcast(exec(), v, root, Purpose::other), Error);
+    EXPECT_THROW((void)world.reduce(exec(), v, v, root, Purpose::other), Error);
+  }
+  EXPECT_THROW((void)world.split(-1, 0), Error);
+  EXPECT_THROW(Communicator(MPI_COMM_NULL), Error);
+  Ledger ledger;
+  EXPECT_THROW(ledger.record(Collective::reduce, Purpose::other, 0, 8), Error);
+  EXPECT_THROW(ledger.record(Collective::reduce, Purpose::other, 2, -8), Error);
+}
+
+TEST(Communicator, square_sums_of_any_size_add_up_and_ordinary_ones_as_floats_do) {
+  Ledger ledger;
+  Communicator const world(MPI_COMM_WORLD, &ledger);
+  int const p = world.size(), me = world.rank();
+  // Squares of every magnitude, some on one rank alone; small integers.
+  auto const part = [](int rank, int i) {
+    return i < 5    ? std::pow(10.0, 20 * i - 16) * (rank + 1)
+           : i == 5 ? (rank == 0 ? 1e76 : 3.0)
+                    : double(rank + i);
+  };
+  Vector<float> const sums("sums", 40);
+  auto const host = Kokkos::create_mirror_view(sums);
+  for (int i = 0; i < 40; ++i) host(i) = store_square_sum(part(me, i));
+  Kokkos::deep_copy(sums, host);
+  world.all_reduce_squares(exec(), sums, Purpose::optimizer).wait();
+  auto const got = on_host(sums);
+  for (int i = 0; i < 40; ++i) {
+    double expected = 0;
+    for (int r = 0; r < p; ++r) expected += part(r, i);
+    // Of each term, and each sum, one rounding.
+    EXPECT_NEAR(load_square_sum(got[std::size_t(i)]), expected, i > 5 ? 0 : 6e-8 * p * expected) << i;
+  }
+  EXPECT_EQ(ledger.totals(Collective::all_reduce, Purpose::optimizer).calls, 1);
+  EXPECT_DOUBLE_EQ(ledger.totals(Purpose::optimizer).bytes, 2.0 * (p - 1) * 40 * 4 / p);
+}
+
 // The trace holds when the transfer ended: before the host, which makes no MPI call meanwhile, asked for it.
 TEST(Communicator, a_gather_progresses_while_the_host_computes) {
   Communicator const world(MPI_COMM_WORLD);
@@ -127,6 +169,13 @@ TEST(Communicator, a_gather_progresses_while_the_host_computes) {
   EXPECT_NE(spans.find("optimizer all_gather"), std::string::npos);
   request.wait();
   EXPECT_EQ(on_host(slice(received, n * (world.size() - 1), 1))[0], float(world.size() - 1));
+}
+
+TEST(Mesh, counts_that_do_not_divide_the_ranks_are_refused) {
+  Communicator const world(MPI_COMM_WORLD);
+  for (auto [replicate, tensor] :
+       {std::pair(0, 1), {-1, 1}, {1, 0}, {world.size() + 1, 1}, {1 << 16, 1 << 16}})
+    EXPECT_THROW(Mesh(world, replicate, tensor), Error) << replicate << " x " << tensor;
 }
 
 TEST(Mesh, splits_the_ranks_into_replicate_and_shard_groups) {

@@ -60,6 +60,18 @@ TEST(Bfloat16, KeepsANaNWhoseUpperBitsWouldBeAnInfinity) {
   EXPECT_TRUE(std::isnan(bfloat16::from_float(std::bit_cast<float>(0xFFFFFFFFu)).to_float()));
 }
 
+TEST(Bfloat16, OnTheWireWhatIsFiniteStaysFinite) {
+  float const largest = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
+  Vector<bfloat16> const sent("sent", 4);
+  to_bfloat16(Execution(), test::to_device(std::vector<float>{largest, -largest, infinity, -infinity}), sent);
+  auto const values = test::to_host(sent);
+  double const most = 255 * 0x1p120; // eight significant bits
+  EXPECT_EQ(values[0].to_float(), most);
+  EXPECT_EQ(values[1].to_float(), -most);
+  EXPECT_EQ(values[2].to_float(), infinity);
+  EXPECT_EQ(values[3].to_float(), -infinity);
+}
+
 TEST(Bfloat16, SizesThatDifferAreRefused) {
   EXPECT_THROW(to_bfloat16(Execution(), Vector<float>("a", 3), Vector<bfloat16>("b", 2)), Error);
 }

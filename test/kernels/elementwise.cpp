@@ -121,6 +121,25 @@ TEST(AdamW, EqualsFloat64OverTenSteps) {
   }
 }
 
+// m / sqrt(v) of one step is the gradient's sign whatever its size, and so of gradients that are all large.
+TEST(AdamW, OfGradientsWhoseSquaresAreNoFloatsMovesByTheRate) {
+  std::vector<float> const gradients{3.4e38f, -1e30f, 2e19f, -1e19f, 1e10f};
+  AdamW options;
+  options.decay = 0;
+  auto const w = test::to_device(std::vector<float>(5, 0.0f)),
+             m = test::to_device(std::vector<float>(5, 0.0f)),
+             v = test::to_device(std::vector<float>(5, 0.0f));
+  for (int step = 1; step <= 3; ++step) {
+    adamw(Execution(), options, step, test::to_device(gradients), m, v, w);
+    auto const weights = test::to_host(w), squares = test::to_host(v);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      EXPECT_TRUE(std::isfinite(squares[i]));
+      double const sign = gradients[i] > 0 ? 1 : -1;
+      EXPECT_NEAR(weights[i], -sign * options.rate * step, 8 * FLT_EPSILON * options.rate * step) << i;
+    }
+  }
+}
+
 TEST(AdamW, StepsAreCountedFromOne) {
   Vector<float> const x("x", 1);
   EXPECT_THROW(adamw(Execution(), AdamW{}, 0, x, x, x, x), Error);
@@ -175,6 +194,14 @@ TEST(SumSquares, NaNAndInfinityPropagate) {
     values[position] = -std::numeric_limits<float>::infinity();
     EXPECT_EQ(sum_squares(Execution(), test::to_device(values)), std::numeric_limits<double>::infinity());
   }
+}
+
+TEST(Scale, ByLessThanAFloatOfFullPrecision) {
+  auto const x = test::to_device(std::vector<float>{3e38f, -1e35f});
+  scale(Execution(), 1e-42, x);
+  auto const y = test::to_host(x);
+  EXPECT_NEAR(y[0], 1e-42 * double(3e38f), 3e-4 * FLT_EPSILON);
+  EXPECT_NEAR(y[1], -1e-42 * double(1e35f), 1e-7 * FLT_EPSILON);
 }
 
 TEST(Scale, MultipliesEveryElement) {

@@ -1,6 +1,7 @@
 #include "../arrays.hpp"
 
 #include <prowl/core/error.hpp>
+#include <prowl/core/square_sum.hpp>
 #include <prowl/kernels/row_norm.hpp>
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ std::vector<double> reference(std::vector<float> const& x, std::size_t columns, 
 void expect_near(std::vector<float> const& actual, std::vector<double> const& expected, double tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i)
-    ASSERT_NEAR(actual[i], expected[i], tolerance * std::abs(expected[i])) << "element " << i;
+    ASSERT_NEAR(actual[i], expected[i], tolerance * std::abs(expected[i]) + FLT_TRUE_MIN) << "element " << i;
 }
 
 std::vector<float> column_normalised(std::vector<float> const& values, int rows, int columns, float gamma) {
@@ -97,6 +98,37 @@ TEST(RowNorm, ColumnsEqualTheDefinitionInFloat64) {
     expect_near(column_normalised(values, rows, columns, 0.15f), reference(values, columns, 0.15f, false),
                 column_tolerance);
   }
+}
+
+// A column of each: up to the largest float, squares that are no floats, ordinary ones, and ones below the clamp.
+constexpr float magnitudes[] = {3.4e38f, 1e25f, 2e19f, 1, 1e-7f, 1e-21f, 1e-42f};
+
+std::vector<float> of_all_magnitudes(std::size_t rows, bool by_row) {
+  auto values = test::normal_values(rows * 7, 5);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = magnitudes[by_row ? i / rows : i % 7] * float(std::sin(double(values[i])));
+  return values;
+}
+
+TEST(RowNorm, OfAnyMagnitudeEqualsItsDefinitionInFloat64) {
+  auto const by_column = of_all_magnitudes(3000, false), by_row = of_all_magnitudes(3000, true);
+  for (float gamma : {0.15f, 1e-6f}) {
+    expect_near(column_normalised(by_column, 3000, 7, gamma), reference(by_column, 7, gamma, false),
+                column_tolerance);
+    auto const x = test::to_device(by_row, 7, 3000);
+    row_norm(Execution(), gamma, x);
+    expect_near(test::to_host(x), reference(by_row, 3000, gamma, true), row_tolerance);
+  }
+}
+
+TEST(RowNorm, SquareSumsOfAnyMagnitudeAddUp) {
+  for (double a : {0.0, 1e-45, 1e-16, 3.0, 3e38, 3.4e38, 1e45, 1e82})
+    for (double b : {0.0, 1e-16, 3.0, 3.4e38, 1e45, 1e82}) {
+      auto const sum = load_square_sum(add_square_sums(store_square_sum(a), store_square_sum(b)));
+      // Two are rounded before they are added, and the sum.
+      EXPECT_NEAR(sum, a + b, FLT_EPSILON * (a + b) + FLT_TRUE_MIN) << a << " + " << b;
+    }
+  EXPECT_TRUE(std::isnan(load_square_sum(add_square_sums(store_square_sum(std::nan("")), 1))));
 }
 
 TEST(RowNorm, ZeroLinesStayZeroAndTinyOnesAreClamped) {

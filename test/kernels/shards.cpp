@@ -74,4 +74,6 @@ TEST(Shards, sizes_that_do_not_fit_are_refused) {
   EXPECT_THROW(join_shards(Execution(), s, slice(shards, 0, 37), whole), Error);
   EXPECT_THROW(join_shards(Execution(), s, shards, slice(whole, 0, 20)), Error);
   EXPECT_THROW(join_shards(Execution(), {7, 3, 4, 7, 2}, shards, whole), Error);
+  EXPECT_THROW(join_shards(Execution(), {7, 3, 0, 10, 2}, shards, whole), Error);
+  EXPECT_THROW(join_shards(Execution(), {7, 3, 4, 10, -2}, shards, whole), Error);
 }

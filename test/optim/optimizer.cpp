@@ -18,6 +18,8 @@ TEST(Optimizer, every_branch_and_system_variant_equals_the_float64_reference) {
     auto gamma_one = with(system, Direction::periodic, 3);
     gamma_one.muon.gamma = 1;
     compare(gamma_one);
+    gamma_one.muon.direction = Direction::row_norm;
+    compare(gamma_one);
   }
 }
 
@@ -45,6 +47,58 @@ TEST(Optimizer, adamw_on_everything_equals_the_reference) {
   options.adamw_only = true;
   options.adamw.rate = 0.01;
   compare(options);
+}
+
+TEST(Optimizer, gradients_of_any_size_equal_the_reference) {
+  // All at the largest floats; at the smallest; and columns of both beside ordinary ones.
+  auto const largest = [](std::int64_t) { return 0x1p128; };
+  auto const smallest = [](std::int64_t) { return 0x1p-138; };
+  auto const mixed = [](std::int64_t column) {
+    double const scales[] = {0x1p128, 1, 0x1p-12, 0x1p-138};
+    return scales[column % 4];
+  };
+  for (auto direction : {Direction::row_norm, Direction::periodic})
+    for (auto system : {System::naive, System::overlap}) {
+      SCOPED_TRACE(testing::Message() << int(direction) << " " << int(system));
+      compare(with(system, direction, 3), 4, 0, largest);
+      compare(with(system, direction, 3), 4, 0, smallest);
+      compare(with(system, direction, 3), 4, 0, mixed);
+    }
+  compare(with(System::overlap, Direction::row_norm, 3), 4, 1, largest); // owned
+  compare(with(System::overlap, Direction::row_norm, 3), 4, 1, mixed);
+  // On a wire of bfloat16 the largest floats must not become infinities.
+  auto half = with(System::overlap, Direction::periodic, 1);
+  half.wire = Wire::bfloat16;
+  half.muon.momentum = 0;
+  TrainingRun run(half);
+  fill_gradients(run.store, [](std::size_t, std::int64_t e) { return e % 3 == 0 ? 3.4028234e38 : -3.4e38; });
+  run.optimizer.step(1);
+  EXPECT_EQ(run.optimizer.nonfinite(), std::nullopt);
+}
+
+TEST(Optimizer, clipping_of_a_norm_beyond_float32_leaves_the_norm_asked_for) {
+  OptimizerOptions options;
+  options.adamw_only = true;
+  options.clip = 1e-3;
+  TrainingRun run(options);
+  auto const ps = parameters();
+  double squares = 0;
+  for (std::size_t i = 0; i < ps.size(); ++i)
+    for (std::int64_t e = 0; e < ps[i].size(); ++e)
+      squares += std::pow(0x1p128 * gradient_of(ps, i, e, 0), 2);
+  fill_gradients(run.store,
+                 [&](std::size_t i, std::int64_t e) { return 0x1p128 * gradient_of(ps, i, e, 0); });
+  auto const report = run.optimizer.step(1);
+  EXPECT_GT(report.gradient_norm, 3.5e38);
+  EXPECT_NEAR(report.gradient_norm, std::sqrt(squares), 1e-9 * std::sqrt(squares));
+  double norm = 0;
+  for (auto const& s : run.optimizer.state()) {
+    if (s.kind != "exp_avg") continue;
+    auto const host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), s.rows);
+    for (std::size_t e = 0; e < host.size(); ++e)
+      norm += std::pow(host.data()[e] / (1 - options.adamw.beta1), 2);
+  }
+  EXPECT_NEAR(std::sqrt(run.world.sum(norm)), options.clip, 1e-5 * options.clip); // roundings of the products
 }
 
 // With mu = 1/2 and gradients that are multiples of 2^-8 below 1/2, the first momentum is exact in float32;
@@ -209,6 +263,7 @@ TEST(Optimizer, a_gradient_that_is_not_finite_changes_nothing_and_is_named) {
         auto const report = run.optimizer.step(1);
         EXPECT_TRUE(report.skipped);
         EXPECT_EQ(report.nonfinite, "blocks.1.b");
+        EXPECT_EQ(report.nonfinite_parameters, 1);
         EXPECT_EQ(run.optimizer.skipped(), 1);
       } else {
         try {
@@ -221,6 +276,108 @@ TEST(Optimizer, a_gradient_that_is_not_finite_changes_nothing_and_is_named) {
       auto const after = run.local_weights();
       EXPECT_EQ(std::memcmp(before.data(), after.data(), before.size() * 4), 0);
     }
+}
+
+namespace {
+
+/// What a step with these gradients says.
+template <class F>
+std::string message_of_step(TrainingRun& run, F const& gradient, double factor = 1) {
+  fill_gradients(run.store, gradient);
+  try {
+    run.optimizer.step(factor);
+  } catch (Error const& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+/// Makes the last element of an array not finite, where it is held.
+void spoil(Matrix<float> const& rows, bool here) {
+  if (here && rows.size() > 0)
+    Kokkos::deep_copy(slice(as_vector(rows), std::int64_t(rows.size()) - 1, 1), std::nanf(""));
+}
+
+auto const not_a_number = [](std::size_t, std::int64_t) { return std::nan(""); };
+auto const ordinary = [](std::size_t i, std::int64_t e) { return gradient_value(i, e, 1); };
+
+} // namespace
+
+TEST(Optimizer, all_gradients_that_are_not_finite_are_counted_and_the_first_is_named) {
+  TrainingRun run(with(System::overlap, Direction::periodic, 3), 1);
+  // Each in one element, so on one rank each.
+  auto const two = message_of_step(run, [](std::size_t i, std::int64_t e) {
+    return (i == 3 && e == 14) || (i == 9 && e == 0) ? std::nan("") : ordinary(i, e);
+  });
+  EXPECT_NE(two.find("the gradients of 2 of 12 parameters, blocks.0.c the first, are not finite"),
+            std::string::npos)
+      << two;
+  auto const all = message_of_step(run, not_a_number);
+  EXPECT_NE(all.find("of all 12 parameters, as where the loss or its inputs are not"), std::string::npos)
+      << all;
+  EXPECT_EQ(run.optimizer.nonfinite(), std::nullopt);
+  EXPECT_EQ(message_of_step(run, ordinary), "no error");
+}
+
+TEST(Optimizer, weights_or_state_that_are_not_finite_are_the_cause_and_no_skip_helps) {
+  for (bool skip : {false, true})
+    for (int replicas : {0, 1}) {
+      auto options = with(System::overlap, Direction::periodic, 3);
+      options.skip_nonfinite = skip;
+      TrainingRun weights(options, replicas), state(options, replicas);
+      weights.step();
+      EXPECT_EQ(weights.optimizer.nonfinite(), std::nullopt);
+      spoil(weights.store.updated_weights(7), true);
+      EXPECT_EQ(weights.optimizer.nonfinite(), "the weights of blocks.1.b are not finite");
+      auto const text = message_of_step(weights, not_a_number);
+      EXPECT_NE(text.find("step 1: the weights of blocks.1.b are not finite since before this step"),
+                std::string::npos)
+          << text;
+      spoil(weights.store.updated_weights(9), true);
+      EXPECT_EQ(weights.optimizer.nonfinite(),
+                "the weights of blocks.1.b and arrays of 1 more of 12 parameters are not finite");
+      for (auto const& s : state.optimizer.state()) spoil(s.rows, s.parameter == 0 && s.kind == "exp_avg_sq");
+      EXPECT_EQ(state.optimizer.nonfinite(), "the exp_avg_sq of in.w are not finite");
+      EXPECT_NE(message_of_step(state, not_a_number).find("the exp_avg_sq of in.w"), std::string::npos);
+      EXPECT_EQ(state.optimizer.skipped(), 0);
+    }
+}
+
+TEST(Optimizer, rates_that_float32_does_not_hold_are_refused_before_they_change_a_weight) {
+  auto const refused = [](auto const& change) {
+    auto options = with(System::overlap, Direction::periodic, 3);
+    change(options);
+    EXPECT_THROW(TrainingRun run(options), Error);
+  };
+  refused([](auto& o) { o.muon.rate = 1e300; });
+  refused([](auto& o) { o.muon.rate = std::nan(""); });
+  refused([](auto& o) { o.muon.rate = 3e38; }); // times sqrt(7)
+  refused([](auto& o) { o.muon.decay = 1e300; });
+  refused([](auto& o) { o.adamw.rate = 1e38; });     // over 1 - beta1
+  refused([](auto& o) { o.adamw.epsilon = 1e-50; }); // zero in float32: 0 / 0
+  refused([](auto& o) { o.muon.gamma = 1e-60; });
+  refused([](auto& o) { o.muon.momentum = 1 - 1e-12; }); // one in float32: no gradient counts
+  refused([](auto& o) { o.clip = std::numeric_limits<double>::infinity(); });
+  TrainingRun run(with(System::overlap, Direction::periodic, 3));
+  auto const before = run.local_weights();
+  for (double factor : {std::nan(""), std::numeric_limits<double>::infinity(), -1.0, 1e300})
+    EXPECT_NE(message_of_step(run, ordinary, factor).find("expected"), std::string::npos) << factor;
+  EXPECT_EQ(run.local_weights(), before);
+  EXPECT_EQ(run.optimizer.steps(), 0);
+  EXPECT_THROW(run.optimizer.restore_counters(-1, 0), Error);
+  EXPECT_THROW(run.optimizer.restore_counters(3, 4), Error);
+  EXPECT_THROW((void)optimizer_traffic(run.store.layout(), {}, -1), Error);
+  EXPECT_EQ(message_of_step(run, ordinary), "no error");
+}
+
+TEST(Optimizer, a_step_without_a_backward_since_the_one_before_is_refused) {
+  TrainingRun run(with(System::overlap, Direction::periodic, 3));
+  EXPECT_THROW(run.optimizer.step(1), Error);
+  run.step();
+  auto const before = run.local_weights();
+  EXPECT_THROW(run.optimizer.step(1), Error);
+  EXPECT_EQ(run.local_weights(), before);
+  EXPECT_EQ(run.optimizer.steps(), 1);
 }
 
 TEST(Optimizer, clipping_scales_the_whole_gradient_to_the_norm) {

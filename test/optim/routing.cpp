@@ -102,6 +102,16 @@ TEST(Routing, shape_scales) {
   EXPECT_DOUBLE_EQ(rate_scale(AdjustRate::none, 8, 2), 1);
 }
 
+TEST(Schedule, what_is_no_schedule_and_no_step_is_refused) {
+  EXPECT_THROW((void)(Schedule{10, 2}.factor(-1)), Error);
+  EXPECT_THROW((void)(Schedule{0, 0}.factor(0)), Error);
+  EXPECT_THROW((void)(Schedule{10, -1}.factor(0)), Error);
+  EXPECT_THROW((void)(Schedule{10, 2, true, -0.5}.factor(0)), Error);
+  EXPECT_THROW((void)(Schedule{10, 2, true, std::nan("")}.factor(0)), Error);
+  EXPECT_THROW((void)rate_scale(AdjustRate::original, 4, 0), Error);
+  EXPECT_THROW((void)route({{"blocks.0.w", {}, "blocks.0"}}, {}), Error);
+}
+
 TEST(Schedule, warms_up_linearly_then_follows_a_cosine) {
   Schedule const s{110, 10, true, 0.1};
   EXPECT_DOUBLE_EQ(s.factor(0), 0.1);

@@ -4,6 +4,8 @@
 #include <prowl/core/error.hpp>
 #include <prowl/core/types.hpp>
 
+#include <limits>
+
 namespace prowl::detail {
 
 template <class Body>
@@ -30,6 +32,13 @@ void elementwise(char const* name, Execution const& exec, std::int64_t size, Bod
   Kokkos::parallel_for(name,
                        Kokkos::RangePolicy<Execution>(exec, 0, (size + Blocks::block - 1) / Blocks::block),
                        Blocks{body, size});
+}
+
+/// A number of teams, which Kokkos counts in 32 bits. Throws where they are more.
+inline int teams(char const* kernel, std::int64_t count) {
+  if (count > std::numeric_limits<int>::max())
+    throw Error("{}: {} rows or blocks, expected at most {}", kernel, count, std::numeric_limits<int>::max());
+  return int(count);
 }
 
 /// Throws unless a vector has the size that the first one of the call has.
