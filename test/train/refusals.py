@@ -19,7 +19,7 @@ class Refusals(launch.Case):
             (self.folder / "bad.toml").write_text(deck)
             arguments[0] = self.folder / "bad.toml"
         result = self.mpi("PROWL_TRAIN", ranks, *arguments, *extra)
-        self.assertNotEqual(result.code, 0, result.out)
+        self.assertEqual(result.code, launch.REFUSED, result.out + result.error)
         self.assertEqual(len(result.messages()), 1, result.error)
         for text in expected:
             self.assertIn(text, result.error)
@@ -38,7 +38,7 @@ class Refusals(launch.Case):
         self.refused(["data.path"], data__path="")
         for arguments in ([self.folder / "no.toml"], []):
             result = self.mpi("PROWL_TRAIN", 2, *arguments)
-            self.assertNotEqual(result.code, 0)
+            self.assertEqual(result.code, launch.REFUSED)
             self.assertEqual(len(result.messages()), 1, result.error)
             self.assertIn("no.toml" if arguments else "DECK", result.error)
 
@@ -89,7 +89,7 @@ class NotFinite(launch.Case):
     def test_fail_names_the_parameter(self):
         for value in (float("nan"), float("inf")):
             result = self.mpi("PROWL_TRAIN", 2, *self.arguments("fail", self.options(value, "fail")))
-            self.assertNotEqual(result.code, 0)
+            self.assertEqual(result.code, launch.FAILED)
             self.assertRegex(result.error, r"step 0: the gradient of (img_in|final|blocks|text|time|pooled)\S* is not finite")
             self.assertEqual(len(result.messages()), 1, result.error)
             self.assertFalse(self.checkpoints("fail"))
