@@ -2,13 +2,14 @@
 # From a fresh clone to a trained model: installs what is missing, builds, makes the emoji data set, trains on 2 ranks, draws
 # the loss curve and a grid of samples.
 #   apps/quickstart.sh [DECK.toml] [key=value ...]   default: inputs/emoji.toml; the rest goes to prowl-train
-# A second run reuses what is there: a finished training only draws its pictures again, an interrupted one goes on. Paths in
-# decks and overrides start at the clone's root. JOBS is the number of cores to build with.
+# A second run reuses what is there: a finished training only draws its pictures again, an interrupted one goes on. After one
+# that ended early with a checkpoint the status is 75, as that of prowl-train. Paths in decks and overrides start at the clone's
+# root. JOBS is the number of cores to build with.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 stage=start
-trap '[ $? -eq 0 ] || echo "quickstart: failed while: $stage" >&2' EXIT
+trap 's=$?; [ $s -eq 0 ] || [ "$stage" = done ] || echo "quickstart: failed while: $stage" >&2' EXIT
 say() {
   stage=$*
   printf '\n== %s (%d:%02d)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60))
@@ -16,7 +17,7 @@ say() {
 
 deck=$root/inputs/emoji.toml
 case ${1:-} in
--h | --help) sed -n '2,6s/^# //p' "$0"; exit 0 ;;
+-h | --help) sed -n '2,7s/^# //p' "$0"; exit 0 ;;
 *=* | "") ;;
 *) stage="reading the deck"; deck=$(realpath -e "$1"); shift ;;
 esac
@@ -57,7 +58,9 @@ stage="reading the deck"
 folder=$($train "$deck" "$@" --dry-run | awk -F'"' '/^folder *=/ { print $2 }')
 
 say "training on 2 ranks"
-"${ranks[@]}" $train "$deck" "$@"
+status=0
+"${ranks[@]}" $train "$deck" "$@" || status=$?
+[ $status -eq 0 ] || [ $status -eq 75 ] || exit $status # 75: ended early with a checkpoint; shown all the same
 checkpoint=$(find "$folder" -maxdepth 1 -name 'checkpoint-*.h5' | sort | tail -n 1)
 
 say "drawing the loss curve"
@@ -75,3 +78,4 @@ fi
 say "done"
 printf 'checkpoint   %s\nloss curve   %s\nsamples      %s\n' "$(realpath "$checkpoint")" \
   "$(realpath "$folder/loss.png")" "$(realpath "$samples")"
+exit $status

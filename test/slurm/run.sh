@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Prowl under Slurm: brings up a one-node cluster on loopback from Debian's packages, runs in it, takes it down.
 #   test/slurm/run.sh                          two-rank MPI program by srun; SIGTERM by scancel
-#   test/slurm/run.sh PROWL-TRAIN DECK [KEY=VALUE...]   the same of a training run: checkpoint on SIGTERM, resume
+#   test/slurm/run.sh PROWL-TRAIN DECK [KEY=VALUE...]   the same of a training run: checkpoint on SIGTERM, resume; a job of
+#                                                       inputs/slurm/train.sh that is stopped three times and finishes
 # As root, without systemd and without control groups, so that it works in a container. Not part of ctest: it installs
 # slurm-wlm and munge. All files and daemons are its own, in a temporary folder; nothing under /etc is touched.
 set -euo pipefail
@@ -94,7 +95,7 @@ MpiDefault=pmix
 ReturnToService=2
 SlurmdParameters=config_overrides
 MailProg=/bin/true
-KillWait=60
+KillWait=5
 NodeName=$node NodeAddr=127.0.0.1 CPUs=$((cores < 2 ? 2 : cores)) RealMemory=$memory State=UNKNOWN
 PartitionName=test Nodes=$node Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES
 CONF
@@ -128,12 +129,12 @@ submit() {
   "${ompi[@]}" sbatch --parsable -n 2 --output="$work/log/$name.log" --job-name="$name" "$work/$name.sh"
 }
 
-# signal_and_wait NAME JOB: SIGTERM to both ranks of the job's step, which has to end with 0.
+# signal_and_wait NAME JOB STATUS: SIGTERM to both ranks of the job's step, which has to end with that status.
 signal_and_wait() {
   [ -n "$2" ] || die "$1: sbatch gave no job number"
   scancel --signal=TERM "$2.0"
   until_true 120 "$1 ends after SIGTERM" test -s "$work/$1.status"
-  [ "$(cat "$work/$1.status")" = 0 ] || die "$1: exit status $(cat "$work/$1.status") after SIGTERM, expected 0"
+  [ "$(cat "$work/$1.status")" = "$3" ] || die "$1: exit status $(cat "$work/$1.status") after SIGTERM, expected $3"
   until_true 60 "$1 leaves the queue" bash -c "[ -z \"\$(squeue -h -j $2 2>/dev/null)\" ]"
 }
 
@@ -147,9 +148,20 @@ check_hello() {
   local job
   job=$(submit waiting "$work/hello" wait)
   until_true 60 "the job waits" grep -q 'rank 1 of 2' "$work/log/waiting.log"
-  signal_and_wait waiting "$job"
+  signal_and_wait waiting "$job" 0
   [ "$(grep -c 'stops on SIGTERM' "$work/log/waiting.log")" = 2 ] || die "not both ranks saw SIGTERM"
   say "ok: scancel --signal=TERM reaches both ranks, exit status 0"
+}
+
+# steps N: whether the metrics of the run in $run have that many lines.
+steps() { [ -f "$run/metrics.jsonl" ] && [ "$(wc -l <"$run/metrics.jsonl")" -ge "$1" ]; }
+# numbered_through: whether each step is in them once. The last line of a finished run holds the validation loss alone.
+numbered_through() {
+  python3 - "$run/metrics.jsonl" <<'PY'
+import json, sys
+steps = [json.loads(line)["step"] for line in open(sys.argv[1])]
+sys.exit(0 if steps == list(range(len(steps))) else 1)
+PY
 }
 
 # check_training PROWL-TRAIN DECK [KEY=VALUE...]: trains, stops on SIGTERM with a checkpoint, resumes from it. The run's
@@ -158,31 +170,46 @@ check_training() {
   local train=$1 run=$work/run job before
   shift
   local arguments=("$@" "run.folder=$run")
-  steps() { [ -f "$run/metrics.jsonl" ] && [ "$(wc -l <"$run/metrics.jsonl")" -ge "$1" ]; }
   checkpoint() { find "$run" -name '*.h5' -size +0 | sort | tail -n 1; }
 
   job=$(submit train "$train" "${arguments[@]}")
   until_true 120 "five steps of training" steps 5
-  signal_and_wait train "$job"
+  signal_and_wait train "$job" 75
   [ -n "$(checkpoint)" ] || die "no checkpoint in $run after SIGTERM"
   before=$(wc -l <"$run/metrics.jsonl")
-  say "ok: trained $before steps; SIGTERM left $(basename "$(checkpoint)"), exit status 0"
+  say "ok: trained $before steps; SIGTERM left $(basename "$(checkpoint)"), exit status 75"
 
   job=$(submit resume "$train" "${arguments[@]}" run.resume=auto)
   until_true 120 "five more steps after resuming" steps $((before + 5))
-  signal_and_wait resume "$job"
-  # Steps are numbered through: the resumed run goes on where the first stopped, and repeats none.
-  python3 - "$run/metrics.jsonl" <<'PY' || die "the steps in metrics.jsonl do not go on across the restart"
-import json, sys
-steps = [json.loads(line)["step"] for line in open(sys.argv[1])]
-sys.exit(0 if steps == list(range(steps[0], steps[0] + len(steps))) else 1)
-PY
+  signal_and_wait resume "$job" 75
+  numbered_through || die "the steps in metrics.jsonl do not go on across the restart"
   say "ok: resumed at step $before and went on"
+}
+
+# check_requeue PROWL-TRAIN DECK [KEY=VALUE...]: one job, stopped three times, that goes on each time and finishes.
+check_requeue() {
+  local run=$work/requeued job state stops steps=100
+  state() { scontrol show job "$job" | tr ' ' '\n' | sed -n "s/^$1=//p"; }
+  is() { [ "$(state "$1")" = "$2" ]; }
+  job=$(PROWL_TRAIN=$1 "${ompi[@]}" sbatch --parsable --output="$work/log/requeued.log" "$root/inputs/slurm/train.sh" "${@:2}" \
+    "run.folder=$run" "run.steps=$steps")
+  for stops in 1 2 3; do
+    until_true 120 "the job trains after $((stops - 1)) stops" steps $((10 * stops))
+    scancel --signal=USR1 "$job.0"
+    until_true 60 "the job is queued again, $stops times" is Restarts $stops
+  done
+  until_true 180 "the job ends" is JobState COMPLETED
+  is ExitCode 0:0 || die "the job that was requeued ends with $(state ExitCode)"
+  [ "$(wc -l <"$run/metrics.jsonl")" = $((steps + 1)) ] && numbered_through || die "not all steps are done once"
+  [ "$(grep -c 'resumes at step' "$work/log/requeued.log")" = 3 ] || die "not three starts go on"
+  say "ok: inputs/slurm/train.sh was stopped three times and finished all $steps steps in one job"
 }
 
 bring_up
 check_hello
 if [ $# -gt 0 ]; then
-  check_training "$(realpath "$1")" "$(realpath "$2")" "${@:3}"
+  set -- "$(realpath "$1")" "$(realpath "$2")" "${@:3}"
+  check_training "$@"
+  check_requeue "$@"
 fi
 say "passed"

@@ -17,6 +17,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 75  # exit statuses
 TIMEOUT = 120  # of a run; what hangs is killed then, and its test fails
 
 
@@ -52,11 +53,11 @@ def make_dataset(folder, size=16, count=60):
 
 
 def make_latents(path, value=None, count=24, size=8, channels=4, training=20, encoding="CLIP of a test"):
-    """Latents with features of two encoders; `value` replaces one latent of every sample."""
+    """Latents with features of two encoders; `value` replaces one latent of every training sample."""
     random = np.random.default_rng(2)
     latents = random.standard_normal((count, channels, size, size)).astype(np.float32)
     if value is not None:
-        latents[:, 1, 2, 3] = value
+        latents[:training, 1, 2, 3] = value
     with h5py.File(path, "w") as f:
         f.attrs.update({"format": "prowl data set", "version": 1, "training_count": training,
                         "text_encoding": encoding})
@@ -125,13 +126,23 @@ class Case(unittest.TestCase):
         return Result(process.returncode, out, error)
 
     def arguments(self, run, options):
+        options = {key.replace("__", "."): v for key, v in options.items()}
         options = {"data.path": self.data, "run.folder": self.folder / run, **options}
-        return [self.deck] + [f"{key.replace('__', '.')}={value(v)}" for key, v in options.items()]
+        return [self.deck] + [f"{key}={value(v)}" for key, v in options.items()]
 
-    def train(self, run, ranks, **options):
+    def train(self, run, ranks, code=FINISHED, **options):
         """A run that must succeed, in its folder of that name; `a__b=c` sets a.b."""
         result = self.mpi("PROWL_TRAIN", ranks, *self.arguments(run, options))
-        self.assertEqual(result.code, 0, result.out + result.error)
+        self.assertEqual(result.code, code, result.out + result.error)
+        return result
+
+    def refused(self, run, expected, ranks=2, code=REFUSED, **options):
+        """A run that must end with one message in which all of `expected` are."""
+        result = self.mpi("PROWL_TRAIN", ranks, *self.arguments(run, options))
+        self.assertEqual(result.code, code, result.out + result.error)
+        self.assertEqual(len(result.messages()), 1, result.error)
+        for text in expected:
+            self.assertIn(str(text), result.messages()[0])
         return result
 
     def losses(self, run):

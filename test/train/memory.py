@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """A run's peak resident size is what --dry-run says it will be."""
+import os
 import re
+import subprocess
 import unittest
 
 import launch
@@ -33,6 +35,12 @@ class Memory(launch.Case):
         for ranks in (1, 2, 4):
             self.assert_predicted(f"all{ranks}", ranks, **self.MODEL, train__validate_every=1, train__checkpoint_every=1,
                                   sample__prompts=["red disc", "blue disc"], sample__every=1)
+
+    def test_the_launchers_memory_does_not_count(self):
+        ballast = bytearray(os.urandom(1)) * (512 << 20)  # resident, and this process forks
+        command = [os.environ["PROWL_TRAIN"], *map(str, self.arguments("alone", {"run.steps": 1}))]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, preexec_fn=lambda: None)
+        self.assertLess(self.metrics("alone")[0]["peak_bytes"], len(ballast))
 
     def test_others(self):
         # Activations do not matter here; then, hardly anything but the process does.
