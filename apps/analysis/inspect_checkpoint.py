@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""Lists what a checkpoint (or any HDF5 file of Prowl) holds: attributes, datasets, shapes, norms.
+"""Lists what a checkpoint (or any HDF5 file of Prowl) holds: attributes, datasets, shapes, norms; and verifies its checksums.
 
-    inspect_checkpoint.py runs/emoji/checkpoint.h5 [--match TEXT]
+    inspect_checkpoint.py runs/emoji/checkpoint-00001400.h5 [--match TEXT] [--checksums]
+
+Exit status: 0, 1 where the file is damaged, 2 where it cannot be read at all.
 """
 import argparse
 import math
@@ -16,21 +18,72 @@ except ImportError as error:
 BLOCK = 1 << 22  # elements read at a time, so that memory does not grow with the file
 
 
-def norm(dataset):
-    """Frobenius norm in float64 and whether all is finite; None for what is not a real number."""
+def names_in(file):
+    """Of all groups and datasets, in order. In native order first: on damaged groups HDF5 1.10 crashes in that of names."""
+    names = []
+    h5py.h5o.visit(file.id, lambda name: names.append(name.decode()), idx_type=h5py.h5.INDEX_NAME,
+                   order=h5py.h5.ITER_NATIVE)
+    return sorted(name for name in names if name != ".")
+
+
+def fail(message, status=2):
+    print(f"inspect_checkpoint.py: {message}", file=sys.stderr)
+    sys.exit(status)
+
+
+def checksum(elements, first=0):
+    """Of src/io/array_file.hpp, for the elements from row-major index `first` on; sums of parts add up modulo 2^64."""
+    bits = elements.view(f"u{elements.dtype.itemsize}").astype(np.uint64)
+    index = np.arange(first, first + len(bits), dtype=np.uint64)
+    z = np.uint64(0x9E3779B97F4A7C15) * index + np.uint64(0xD1B54A32D192ED03) * bits
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return int(np.sum(z ^ (z >> np.uint64(31)), dtype=np.uint64))
+
+
+def header_checksum(file, arrays):
+    """Over attributes, texts, and the names, types, shapes and checksums of the arrays."""
+    def number(n):
+        return int(n).to_bytes(8, "little", signed=n < 0)
+
+    def string(s):
+        s = s.encode() if isinstance(s, str) else bytes(s)
+        return number(len(s)) + s
+
+    def content(value):
+        if isinstance(value, (str, bytes)):
+            return number(1) + string(value)
+        return number(0) + number(int(value))
+
+    attributes = {k: v for k, v in file.attrs.items() if k not in ("format", "header_checksum")}
+    texts = {name: file[name][()] for name in names_in(file)
+             if isinstance(file[name], h5py.Dataset) and file[name].dtype.kind in "SO"}
+    data = number(len(attributes)) + b"".join(string(k) + content(v) for k, v in sorted(attributes.items()))
+    data += number(len(texts)) + b"".join(string(k) + string(v) for k, v in sorted(texts.items()))
+    data += number(len(arrays))
+    for name, dataset in sorted(arrays.items()):
+        data += string(name) + string(dataset.dtype.name) + number(dataset.ndim) + b"".join(map(number, dataset.shape))
+        data += number(int(dataset.attrs["checksum"]))
+    return checksum(np.frombuffer(data, dtype=np.uint8))
+
+
+def measure(dataset):
+    """Frobenius norm in float64, whether all is finite, and the checksum; None for what is not a real number."""
     if dataset.dtype.kind not in "fiu":
         return None
     if dataset.shape is None or dataset.size == 0:
-        return 0.0, True
+        return 0.0, True, 0
     if dataset.ndim == 0:
-        return abs(float(dataset[()])), math.isfinite(dataset[()])
+        return abs(float(dataset[()])), math.isfinite(dataset[()]), None
     rows = max(1, BLOCK * len(dataset) // dataset.size)
-    total, finite = 0.0, True
+    total, finite, sums = 0.0, True, 0
     for begin in range(0, len(dataset), rows):
-        block = np.asarray(dataset[begin:begin + rows], dtype=np.float64)
+        stored = dataset[begin:begin + rows]
+        sums += checksum(stored.ravel(), begin * (dataset.size // len(dataset)))
+        block = np.asarray(stored, dtype=np.float64)
         total += float(np.sum(block * block))
         finite = finite and bool(np.isfinite(block).all())
-    return math.sqrt(total), finite
+    return math.sqrt(total), finite, sums % 2**64
 
 
 def text(value):
@@ -44,45 +97,68 @@ class Parser(argparse.ArgumentParser):
     """One line for a wrong argument."""
 
     def error(self, message):
-        sys.exit(f"inspect_checkpoint.py: {message}; see --help")
+        fail(f"{message}; see --help")
 
 
 def main():
     parser = Parser(description="Lists what a checkpoint holds.")
     parser.add_argument("file", metavar="FILE")
     parser.add_argument("--match", default="", help="only names with this text")
+    parser.add_argument("--checksums", action="store_true", help="show the checksums too")
     arguments = parser.parse_args()
     try:
-        file = h5py.File(arguments.file, "r")
-    except OSError as error:
-        sys.exit(f"inspect_checkpoint.py: {arguments.file}: {error}")
+        with h5py.File(arguments.file, "r") as file:
+            show(file, arguments)
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError) as error:  # what h5py raises for files that are none, or damaged
+        fail(f"{arguments.file}: {' '.join(str(error).split())}")
 
-    with file:
-        rows, elements, attributes = [], 0, [("/", file.attrs)]
 
-        def visit(name, thing):
-            nonlocal elements
-            if arguments.match not in name:
-                return
-            if len(thing.attrs):
-                attributes.append((name, thing.attrs))
-            if not isinstance(thing, h5py.Dataset):
-                return
-            elements += thing.size or 0
-            shape = " x ".join(map(str, thing.shape)) if thing.shape else "scalar"
-            measured = norm(thing)
-            note = "" if measured is None else f"{measured[0]:.6g}" + ("" if measured[1] else "  NOT FINITE")
-            rows.append((name, shape, str(thing.dtype), note))
+def show(file, arguments):
+    rows, elements, attributes = [], 0, [("/", file.attrs)]
+    arrays, damaged = {}, []
 
-        file.visititems(visit)
-        for name, attrs in attributes:
-            for key, value in attrs.items():
-                print(f"{name} @{key} = {text(value)}")
-        header = ("dataset", "shape", "type", "norm")
-        widths = [max(len(row[i]) for row in [header, *rows]) for i in range(3)]
-        for row in [header, *rows]:
-            print("  ".join([*(f"{row[i]:<{widths[i]}}" for i in range(3)), row[3]]).rstrip())
-        print(f"{len(rows)} datasets, {elements:,} elements")
+    def visit(name, thing):
+        nonlocal elements
+        if arguments.match not in name:
+            return
+        if len(thing.attrs):
+            attributes.append((name, thing.attrs))
+        if not isinstance(thing, h5py.Dataset):
+            return
+        elements += thing.size or 0
+        shape = " x ".join(map(str, thing.shape)) if thing.shape else "scalar"
+        measured = measure(thing)
+        if "checksum" in thing.attrs:
+            arrays[name] = thing
+            if measured is None or measured[2] != int(thing.attrs["checksum"]):
+                damaged.append(name)
+        note = "" if measured is None else f"{measured[0]:.6g}" + ("" if measured[1] else "  NOT FINITE")
+        rows.append((name, shape, str(thing.dtype), note))
+
+    for name in names_in(file):
+        visit(name, file[name])
+    for name, attrs in attributes:
+        for key, value in attrs.items():
+            if key in ("checksum", "header_checksum") and not arguments.checksums:
+                continue
+            print(f"{name} @{key} = {text(value)}")
+    header = ("dataset", "shape", "type", "norm")
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(3)]
+    for row in [header, *rows]:
+        print("  ".join([*(f"{row[i]:<{widths[i]}}" for i in range(3)), row[3]]).rstrip())
+    print(f"{len(rows)} datasets, {elements:,} elements")
+    if "header_checksum" not in file.attrs:
+        print("not verified: the file has no checksums")
+        return
+    if not arguments.match and header_checksum(file, arrays) != int(file.attrs["header_checksum"]):
+        damaged.append("its attributes, texts or list of arrays")
+    if damaged:
+        sys.stdout.flush()
+        fail(f"{arguments.file}: damaged: {', '.join(damaged[:5])}{' and others' * (len(damaged) > 5)}", 1)
+    if arguments.match:
+        print(f"verified: {len(arrays)} arrays with '{arguments.match}' in their names; the others were not read")
+    else:
+        print(f"verified: the checksums of {len(arrays)} arrays, of attributes and texts")
 
 
 if __name__ == "__main__":

@@ -43,12 +43,15 @@ Workspace<T>::Workspace(Arena& arena, ModelConfig const& config, int samples_)
 template <class T>
 void Workspace<T>::take_stream(Arena& arena, ModelConfig const& config, StreamSpace<T>& space) {
   auto const rows = std::int64_t(samples) * space.tokens, d = std::int64_t(config.hidden);
-  for (auto* view : {&space.normalised, &space.q, &space.k, &space.v, &space.attended, &space.attn_branch,
-                     &space.middle, &space.dx})
+  for (auto* view :
+       {&space.normalised, &space.q, &space.k, &space.v, &space.attended, &space.attn_branch, &space.dx})
     *view = arena.matrix<T>(rows, d);
+  // The last block's text stream only feeds attention.
+  bool const whole = &space == &img_space || config.layers > 1;
+  if (whole) space.middle = arena.matrix<T>(rows, d);
   for (auto* view : {&space.statistics.mean, &space.statistics.inverse_deviation})
     *view = Vector<T>(arena.take<T>(rows), rows);
-  for (int m = 0; m < modulations; ++m) {
+  for (int m = 0; m < (whole ? int(modulations) : int(attn_gate)); ++m) {
     space.modulation[m] = arena.matrix<T>(samples, d);
     space.dmodulation[m] = arena.matrix<T>(samples, d);
   }
@@ -56,12 +59,15 @@ void Workspace<T>::take_stream(Arena& arena, ModelConfig const& config, StreamSp
 
 template <class T>
 void Workspace<T>::take_mlp(Arena& arena, ModelConfig const& config) {
-  auto const rows = std::int64_t(samples) * std::max(img_space.tokens, txt_space.tokens);
+  auto const tokens =
+      config.layers > 1 ? std::max(img_space.tokens, txt_space.tokens) : img_space.tokens; // see take_stream
+  auto const rows = std::int64_t(samples) * tokens;
   std::int64_t const d = config.hidden;
   auto const normalised = arena.take<T>(rows * d), branch = arena.take<T>(rows * d);
   auto const gate_up = arena.take<T>(rows * 8 * d), hidden = arena.take<T>(rows * 4 * d);
   auto const mean = arena.take<T>(rows), inverse_deviation = arena.take<T>(rows);
   for (auto* space : {&img_space, &txt_space}) {
+    if (config.layers == 1 && space == &txt_space) continue;
     auto const n = std::int64_t(samples) * space->tokens;
     space->mlp_normalised = Matrix<T>(normalised, n, d);
     space->mlp_branch = Matrix<T>(branch, n, d);

@@ -252,7 +252,8 @@ private:
       } else if (is_section(full)) {
         fail(line, fmt::format("{}: {}, expected a section, [{}]", full, text_of(node), full));
       } else {
-        fail(line, fmt::format("{}: unknown key; nearest known key: {}", shortened(full), nearest(full, known_)));
+        fail(line,
+             fmt::format("{}: unknown key; nearest known key: {}", shortened(full), nearest(full, known_)));
       }
     }
   }

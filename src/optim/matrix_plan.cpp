@@ -89,12 +89,16 @@ void MatrixPlan::add_sizes() {
       sizes_.workspace = std::max(sizes_.workspace, newton_schulz_workspace(p.rows(), p.columns()));
   }
   sizes_.slots = std::min<std::size_t>(buckets, options_.system == System::overlap ? 2 : 1);
+  for (auto const& distinct : distinct_steps())
+    for (auto const& o : step(distinct.t))
+      if (o.kind == MatrixOperation::Kind::gather)
+        sizes_.slot_parts[o.slot] = std::max(sizes_.slot_parts[o.slot], o.bucket->part);
 }
 
 std::int64_t MatrixPlan::momentum_bytes() const { return sizes_.momenta * float_bytes; }
 
 std::int64_t MatrixPlan::bucket_bytes() const {
-  return std::int64_t(sizes_.slots) * sizes_.part * (layout_->shards() + 1) * wire_bytes();
+  return (sizes_.slot_parts[0] + sizes_.slot_parts[1]) * (layout_->shards() + 1) * wire_bytes();
 }
 
 std::int64_t MatrixPlan::workspace_bytes() const {

@@ -70,8 +70,9 @@ public:
   /// What a rank allocates, elements.
   struct Sizes {
     std::int64_t momenta = 0, scratch = 0, full = 0, workspace = 0, column_sums = 0;
-    std::int64_t part = 0; ///< of the largest bucket, one rank's
-    std::size_t slots = 1; ///< each with one part to send and all parts received
+    std::int64_t part = 0;               ///< of the largest bucket, one rank's
+    std::size_t slots = 1;               ///< each with one part to send and all parts received
+    std::int64_t slot_parts[2] = {0, 0}; ///< of the largest bucket in each slot, one rank's
   };
   Sizes const& sizes() const { return sizes_; }
   std::int64_t momentum_bytes() const;

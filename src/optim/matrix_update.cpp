@@ -35,14 +35,14 @@ void MatrixUpdate::allocate() {
   full_ = uninitialised<Vector<float>>("whole matrix", sizes.full);
   workspace_ = uninitialised<Vector<float>>("Newton-Schulz workspace", sizes.workspace);
   column_sums_ = uninitialised<Vector<float>>("column sums", sizes.column_sums);
-  auto const gathered = sizes.part * store_.layout().shards();
   for (std::size_t s = 0; s < sizes.slots; ++s) {
     auto& slot = slots_[s];
+    auto const part = sizes.slot_parts[s], gathered = part * store_.layout().shards();
     if (options_.wire == Wire::bfloat16) {
-      slot.sent_bf16 = Vector<bfloat16>("sent bucket", sizes.part);
+      slot.sent_bf16 = Vector<bfloat16>("sent bucket", part);
       slot.received_bf16 = uninitialised<Vector<bfloat16>>("gathered bucket", gathered);
     } else {
-      slot.sent = Vector<float>("sent bucket", sizes.part);
+      slot.sent = Vector<float>("sent bucket", part);
       slot.received = uninitialised<Vector<float>>("gathered bucket", gathered);
     }
   }
