@@ -10,7 +10,7 @@ command -v apt-get >/dev/null || { echo "install-deps: apt-get not found; instal
 packages=(
   g++ cmake ninja-build pkg-config ccache clang-format
   libopenmpi-dev openmpi-bin libhdf5-openmpi-dev hdf5-tools libopenblas-dev
-  libfmt-dev libspdlog-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev
+  libfmt-dev libspdlog-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libutf8proc-dev
   libpng-dev libfreetype-dev libharfbuzz-dev libgtest-dev libbenchmark-dev
   fonts-noto-color-emoji unicode-data python3-h5py python3-matplotlib python3-numpy
   "$@"

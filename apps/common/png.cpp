@@ -1,3 +1,4 @@
+#include <common/exif.hpp>
 #include <common/png.hpp>
 #include <prowl/core/error.hpp>
 #include <prowl/io/atomic_file.hpp>
@@ -5,7 +6,10 @@
 #include <png.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <csetjmp>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -18,6 +22,94 @@ struct Image : png_image {
   Image() : png_image{} { version = PNG_IMAGE_VERSION; }
   ~Image() { png_image_free(this); }
 };
+
+// libpng's interface with transformations: the simplified one gives interlaced pictures of 16 bits with wrong rows. Errors
+// come by longjmp, which passes no destructor: `attempt` calls what holds nothing but references.
+class PngReader {
+public:
+  explicit PngReader(std::string const& path) : path_(path), file_(std::fopen(path.c_str(), "rb")) {
+    if (!file_) throw Error("{}: cannot be read: {}", path_, std::strerror(errno));
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
+    info_ = png_ ? png_create_info_struct(png_) : nullptr;
+    if (!info_) {
+      close();
+      throw Error("{}: libpng cannot be started", path_);
+    }
+  }
+  PngReader(PngReader const&) = delete;
+  PngReader& operator=(PngReader const&) = delete;
+  ~PngReader() { close(); }
+
+  Picture read() {
+    attempt([&] {
+      png_init_io(png_, file_);
+      png_read_info(png_, info_);
+    });
+    auto const width = png_get_image_width(png_, info_), height = png_get_image_height(png_, info_);
+    // 64 Mpixels: more is a broken header, or no picture to train on.
+    if (std::uint64_t(width) * height > (std::uint64_t{1} << 26))
+      throw Error("{}: {} x {} pixels, at most 2^26 expected", path_, width, height);
+    attempt([&] { to_rgba(); });
+    Picture picture(int(width), int(height), 4);
+    std::vector<png_bytep> rows(height);
+    for (int y = 0; y < picture.height; ++y) rows[std::size_t(y)] = picture.pixel(0, y);
+    attempt([&] {
+      png_read_image(png_, rows.data());
+      png_read_end(png_, nullptr);
+    });
+    return picture;
+  }
+
+private:
+  template <class Work>
+  void attempt(Work const& work) {
+    if (setjmp(png_jmpbuf(png_)) != 0) throw Error("{}: cannot be read as PNG: {}", path_, message_);
+    work();
+  }
+
+  void to_rgba() {
+    // A file without gAMA and sRGB is sRGB, and so is what is read.
+    png_set_alpha_mode(png_, PNG_ALPHA_PNG, PNG_DEFAULT_sRGB);
+    png_set_expand(png_); // palettes, fewer than 8 bits, transparent colours
+    png_set_scale_16(png_);
+    png_set_gray_to_rgb(png_);
+    png_set_add_alpha(png_, 255, PNG_FILLER_AFTER);
+    png_set_interlace_handling(png_);
+    png_read_update_info(png_, info_);
+  }
+
+  static void on_error(png_structp png, char const* text) {
+    static_cast<PngReader*>(png_get_error_ptr(png))->message_ = text;
+    png_longjmp(png, 1);
+  }
+  static void on_warning(png_structp, char const*) {}
+
+  void close() {
+    png_destroy_read_struct(&png_, &info_, nullptr);
+    std::fclose(file_);
+  }
+
+  std::string path_, message_;
+  std::FILE* file_;
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+};
+
+// Upright, from a picture stored with that orientation (Exif).
+Picture turned(Picture const& stored, int orientation) {
+  int const w = stored.width, h = stored.height;
+  bool const on_its_side = orientation >= 5;
+  Picture upright(on_its_side ? h : w, on_its_side ? w : h, stored.channels);
+  for (int y = 0; y < upright.height; ++y)
+    for (int x = 0; x < upright.width; ++x) {
+      int column = on_its_side ? y : x, row = on_its_side ? x : y;
+      if (orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8)
+        column = w - 1 - column;
+      if (orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7) row = h - 1 - row;
+      std::copy_n(stored.pixel(column, row), stored.channels, upright.pixel(x, y));
+    }
+  return upright;
+}
 
 } // namespace
 
@@ -38,17 +130,9 @@ void write_png(std::string const& path, Picture const& picture) {
 
 Picture read_png(std::string const& path) {
   if (!std::filesystem::exists(path)) throw Error("{}: no such picture", path);
-  Image image;
-  if (!png_image_begin_read_from_file(&image, path.c_str()))
-    throw Error("{}: cannot be read as PNG: {}", path, image.message);
-  image.format = PNG_FORMAT_RGBA;
-  // 64 Mpixels: more is a broken header, or no picture to train on.
-  if (std::uint64_t(image.width) * image.height > (std::uint64_t{1} << 26))
-    throw Error("{}: {} x {} pixels, at most 2^26 expected", path, image.width, image.height);
-  Picture picture(int(image.width), int(image.height), 4);
-  if (!png_image_finish_read(&image, nullptr, picture.bytes.data(), 0, nullptr))
-    throw Error("{}: cannot be read as PNG: {}", path, image.message);
-  return picture;
+  auto const picture = PngReader(path).read();
+  auto const orientation = png_orientation(path);
+  return orientation == 1 ? picture : turned(picture, orientation);
 }
 
 Picture grid(std::vector<Picture> const& pictures, int columns, int margin) {

@@ -127,6 +127,8 @@ Premultiplied EmojiFont::picture(FT_UInt glyph) {
 
 void make_emoji(Options const& options, std::string const& list, std::string const& font_path) {
   auto const background = parse_colour(options.background);
+  refuse_as_output(options, list);
+  refuse_as_output(options, font_path);
   EmojiFont font(font_path);
   std::vector<Sample> samples;
   std::vector<FT_UInt> glyphs;

@@ -1,14 +1,22 @@
 #include <data/samples.hpp>
+#include <prowl/core/error.hpp>
 #include <prowl/io/dataset_writer.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
 
 namespace prowl::data {
 
 bool in_validation(std::string const& group) { return (fnv1a(group) >> 32) % 20 == 0; }
+
+void refuse_as_output(Options const& options, std::string const& input) {
+  std::error_code none; // one of them is not there
+  if (std::filesystem::equivalent(options.output, input, none))
+    throw Error("{}: is read, and cannot be the data set to write", options.output);
+}
 
 void write_samples(Options const& options, std::string const& source, std::vector<Sample> const& samples,
                    std::function<std::vector<std::uint8_t>(std::size_t)> const& picture) {
@@ -27,18 +35,21 @@ void write_samples(Options const& options, std::string const& source, std::vecto
   layout.text_width = layout.pooled_width = options.width;
   layout.text_encoding = hashed_words;
   layout.source = source;
-  std::size_t cut = 0;
+  std::size_t cut = 0, wordless = 0;
   DatasetWriter writer(options.output, layout);
   for (auto const i : order) {
     auto const& caption = samples[i].caption;
     writer.append(picture(i), caption, text.features(caption), text.pooled(caption));
-    cut += std::int64_t(words_of(caption).size()) > options.tokens;
+    auto const words = std::int64_t(words_of(caption).size());
+    cut += words > options.tokens;
+    wordless += words == 0;
   }
   writer.finish();
   fmt::print("{}: {} training and {} validation samples of 3 x {} x {}\n", options.output,
              layout.training_count, layout.size - layout.training_count, options.size, options.size);
   if (cut > 0)
     fmt::print("{} captions have more than {} words: their token features end there\n", cut, options.tokens);
+  if (wordless > 0) fmt::print("{} captions have no word: their features are zeros\n", wordless);
 }
 
 } // namespace prowl::data

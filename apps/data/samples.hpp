@@ -23,6 +23,9 @@ struct Options {
 // on one side.
 bool in_validation(std::string const& group);
 
+// Throws Error where the data set would replace the file `input`.
+void refuse_as_output(Options const& options, std::string const& input);
+
 struct Sample {
   std::string caption;
   std::string group;

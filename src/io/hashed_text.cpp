@@ -1,6 +1,7 @@
 #include <prowl/core/error.hpp>
 #include <prowl/core/random.hpp>
 #include <prowl/io/hashed_text.hpp>
+#include <prowl/io/text.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -16,23 +17,19 @@ struct CodePoint {
   std::size_t bytes;
 };
 
-// Malformed UTF-8 gives a separator of one byte.
+// Of the first character of a text in UTF-8 that is not empty.
 CodePoint decode(std::string_view text) {
   auto const byte = [&](std::size_t i) { return std::uint32_t(static_cast<unsigned char>(text[i])); };
   std::uint32_t const first = byte(0);
   if (first < 0x80) return {first, 1};
-  std::size_t const bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC0 ? 2 : 1;
-  if (bytes == 1 || text.size() < bytes) return {0, 1};
+  std::size_t const bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
   std::uint32_t value = first & (0xFFu >> (bytes + 1));
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {0, 1};
-    value = (value << 6) | (byte(i) & 0x3F);
-  }
+  for (std::size_t i = 1; i < bytes; ++i) value = (value << 6) | (byte(i) & 0x3F);
   return {value, bytes};
 }
 
 bool in_word(std::uint32_t c) {
-  if (c < 0x80) return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  if (c < 0x80) return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
   return c > 0xBF && !(c >= 0x2000 && c <= 0x2BFF) && !(c >= 0x3000 && c <= 0x303F);
 }
 
@@ -45,18 +42,16 @@ std::uint64_t fnv1a(std::string_view bytes) {
 }
 
 std::vector<std::string> words_of(std::string_view text) {
+  auto const folded = case_folded(text, "text");
   std::vector<std::string> words;
   bool inside = false;
-  while (!text.empty()) {
-    auto const c = decode(text);
+  for (std::string_view rest = folded; !rest.empty();) {
+    auto const c = decode(rest);
     bool const word = in_word(c.value);
     if (word && !inside) words.emplace_back();
-    if (word && c.value >= 'A' && c.value <= 'Z')
-      words.back() += char(c.value - 'A' + 'a');
-    else if (word)
-      words.back() += text.substr(0, c.bytes);
+    if (word) words.back() += rest.substr(0, c.bytes);
     inside = word;
-    text.remove_prefix(c.bytes);
+    rest.remove_prefix(c.bytes);
   }
   return words;
 }

@@ -1,5 +1,7 @@
 #include <prowl/core/error.hpp>
+#include <prowl/core/random.hpp>
 #include <prowl/io/hashed_text.hpp>
+#include <prowl/io/text.hpp>
 
 #include <gtest/gtest.h>
 
@@ -20,9 +22,60 @@ TEST(HashedText, words_are_letters_and_digits_in_lower_case) {
   EXPECT_EQ(prowl::words_of("man’s “piñata” Côte d'Ivoire"),
             (Words{"man", "s", "piñata", "côte", "d", "ivoire"}));
   EXPECT_EQ(prowl::words_of(" #*: "), Words{});
-  EXPECT_EQ(prowl::words_of("a\xff"
-                            "b\xe2\x80"),
-            (Words{"a", "b"}));
+}
+
+TEST(HashedText, words_do_not_depend_on_case_composition_or_what_is_never_seen) {
+  // Precomposed, decomposed (U+0301, U+0308), full case folding, both final and other sigma.
+  for (char const* text :
+       {"CAF\u00c9", "caf\u00e9", "CAFE\u0301", "Cafe\u0301", "\ufeffcaf\u00e9", "ca\u00adf\u00e9"})
+    EXPECT_EQ(prowl::words_of(text), Words{"caf\u00e9"}) << text;
+  EXPECT_EQ(prowl::words_of("\u00c5land \u0410\u041f\u041f\u041b\u0415"),
+            (Words{"\u00e5land", "\u0430\u043f\u043f\u043b\u0435"}));
+  EXPECT_EQ(prowl::words_of("STRASSE stra\u00dfe stra\u1e9ee"), (Words{"strasse", "strasse", "strasse"}));
+  EXPECT_EQ(prowl::words_of("\u03a3\u0399\u03a3 \u03c3\u03b9\u03c2"),
+            (Words{"\u03c3\u03b9\u03c3", "\u03c3\u03b9\u03c3"}));
+  EXPECT_EQ(prowl::words_of("red\ufe0f heart\u200d"), (Words{"red", "heart"}));
+}
+
+TEST(HashedText, ascii_words_have_the_vectors_of_their_hashes) {
+  prowl::HashedText const text(2, 16);
+  auto const features = text.features("RED, apple!");
+  for (std::size_t t = 0; t < 2; ++t)
+    for (std::size_t i = 0; i < 16; ++i)
+      EXPECT_EQ(features[t * 16 + i],
+                float(prowl::Random(prowl::fnv1a(t == 0 ? "red" : "apple"), 0x776f7264).normal(i)));
+}
+
+TEST(HashedText, what_is_not_text_in_utf8_is_refused_at_its_offset) {
+  auto const message = [](std::string_view bytes) -> std::string {
+    try {
+      prowl::words_of(bytes);
+    } catch (prowl::Error const& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_EQ(message("a\xff"), "text: byte 0xff at offset 1 is not UTF-8");
+  EXPECT_EQ(message("caf\xe9 noir"), "text: byte 0xe9 at offset 3 is not UTF-8");         // Latin-1
+  EXPECT_EQ(message("\xef\xbb\xbf\xe2\x80"), "text: byte 0xe2 at offset 3 is not UTF-8"); // cut short
+  EXPECT_EQ(message("\xc0\xaf"), "text: byte 0xc0 at offset 0 is not UTF-8");             // overlong
+  EXPECT_EQ(message("ab\xed\xa0\x80"), "text: byte 0xed at offset 2 is not UTF-8");       // a surrogate
+  EXPECT_EQ(message({"red\0apple", 9}), "text: NUL at offset 3, text in UTF-8 expected");
+  for (std::string_view const mark : {std::string_view("\xff\xfe"
+                                                       "a\0",
+                                                       4),
+                                      std::string_view("\xfe\xff\0"
+                                                       "a",
+                                                       4)})
+    EXPECT_EQ(message(mark), "text: UTF-16 or UTF-32 by its byte-order mark, UTF-8 expected");
+}
+
+TEST(Text, normalised_text_is_composed_and_loses_its_mark_alone) {
+  EXPECT_EQ(prowl::normalised("\xef\xbb\xbf"
+                              "Cafe\u0301 \u200dX",
+                              "a"),
+            "Caf\u00e9 \u200dX");
+  EXPECT_EQ(prowl::printable("a\xe9/\u00e9\xe2\x82"), "a\ufffd/\u00e9\ufffd\ufffd");
 }
 
 TEST(HashedText, a_word_has_one_vector_of_unit_variance_in_every_caption) {
