@@ -64,7 +64,7 @@ status=0
 checkpoint=$(find "$folder" -maxdepth 1 -name 'checkpoint-*.h5' | sort | tail -n 1)
 
 say "drawing the loss curve"
-/usr/bin/python3 apps/analysis/plot_loss.py "$folder" -o "$folder/loss.png"
+apps/analysis/plot_loss.py "$folder" -o "$folder/loss.png"
 
 say "samples"
 samples=$(find "$folder" -maxdepth 1 -name 'samples-*.png' | sort | tail -n 1) # of the deck's prompts, from the training

@@ -15,4 +15,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/prowlConfigVersion.cmake 
 install(FILES ${PROJECT_BINARY_DIR}/prowlConfig.cmake ${PROJECT_BINARY_DIR}/prowlConfigVersion.cmake
               ${CMAKE_CURRENT_LIST_DIR}/ProwlDependencies.cmake ${CMAKE_CURRENT_LIST_DIR}/ProwlKokkos.cmake
         DESTINATION ${prowl_cmake_dir})
+# The build tree is a package too (-Dprowl_ROOT=BUILD).
+export(EXPORT prowlTargets NAMESPACE prowl:: FILE ${PROJECT_BINARY_DIR}/prowlTargets.cmake)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/ProwlDependencies.cmake ${PROJECT_BINARY_DIR}/ProwlDependencies.cmake COPYONLY)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/ProwlKokkos.cmake ${PROJECT_BINARY_DIR}/ProwlKokkos.cmake COPYONLY)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """check_dump.py DUMP: checks the arithmetic of a training step that prowl-train wrote (train.dump_step).
 
 Everything is computed again in float64 with NumPy, from the formulas alone: noisy inputs, loss, and the optimizer's step.
@@ -11,8 +11,11 @@ import fnmatch
 import json
 import sys
 
-import h5py
-import numpy as np
+from interpreter import need
+
+need("h5py", "numpy")
+import h5py  # noqa: E402
+import numpy as np  # noqa: E402
 
 try:
     import tomllib

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """A table of runs: final losses, time a step, and the optimizer's time, in the Markdown of the README.
 
 Times are medians, over groups of 12 steps, of the mean in a group: fair to every period that divides 12, and robust against

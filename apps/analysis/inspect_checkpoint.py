@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Lists what a checkpoint (or any HDF5 file of Prowl) holds: attributes, datasets, shapes, norms; and verifies its checksums.
 
     inspect_checkpoint.py runs/emoji/checkpoint-00001400.h5 [--match TEXT] [--checksums]
@@ -9,11 +9,11 @@ import argparse
 import math
 import sys
 
-try:
-    import h5py
-    import numpy as np
-except ImportError as error:
-    sys.exit(f"inspect_checkpoint.py: {error.name} not found. Debian: apt-get install python3-h5py")
+from interpreter import need
+
+need("h5py", "numpy")
+import h5py  # noqa: E402
+import numpy as np  # noqa: E402
 
 BLOCK = 1 << 22  # elements read at a time, so that memory does not grow with the file
 

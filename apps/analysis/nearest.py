@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """How often the right picture is among the nearest to a sample drawn for its caption.
 
 Reads the samples that `prowl-sample CHECKPOINT --data DATA --count N --arrays SAMPLES` wrote, and compares each with all
@@ -7,8 +7,11 @@ training pictures of the data set by Euclidean distance of the pixels.
 import argparse
 import sys
 
-import h5py
-import numpy as np
+from interpreter import need
+
+need("h5py", "numpy")
+import h5py  # noqa: E402
+import numpy as np  # noqa: E402
 
 
 def main():

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Draws the loss curves of one or more runs from their metrics.jsonl.
 
     plot_loss.py runs/emoji [runs/other ...] -o loss.png [--label NAME ...]
@@ -10,10 +10,10 @@ import json
 import os
 import sys
 
-try:
-    import matplotlib
-except ImportError:
-    sys.exit("plot_loss.py: matplotlib not found. Debian: apt-get install python3-matplotlib")
+from interpreter import need
+
+need("matplotlib")
+import matplotlib  # noqa: E402
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402

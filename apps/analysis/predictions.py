@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Predicted against measured optimizer times: a table of results of `prowl-bench optimizer --hardware FILE --json RESULT`.
 
 An error is predicted / measured - 1, of the median time; the fastest round is shown too, since a busy machine only adds.

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/env python3
 """Draws what prowl-plan found, from the document that it writes with --json; prowl-plan --plot calls it.
 
     plot_plan.py DATA.json PICTURE     (-: from standard input)
@@ -14,7 +14,8 @@ import sys
 try:
     import matplotlib
 except ImportError:
-    sys.exit("plot_plan.py: Matplotlib not found. Debian: apt-get install python3-matplotlib")
+    sys.exit(f"plot_plan.py: {sys.executable} has no Matplotlib; prowl-plan --plot tries /usr/bin/python3 too. "
+             "Debian: apt-get install python3-matplotlib")
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402

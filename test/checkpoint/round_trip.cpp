@@ -101,10 +101,10 @@ TEST_F(Checkpoint, is_read_by_h5py_and_h5dump_and_its_checksums_recomputed) {
   c.texts = {{"deck", "[train]\nsteps = 120\n"}};
   std::string const path = write_checkpoint(MPI_COMM_WORLD, folder, 120, c, 0);
   int status = -1;
-  alone([&] { status = std::system("/usr/bin/python3 -c 'import h5py' 2>/dev/null"); });
+  alone([&] { status = std::system(PROWL_PYTHON " -c 'import h5py' 2>/dev/null"); });
   MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);
   if (status != 0) GTEST_SKIP() << "no h5py here: the file is NOT read by it";
-  alone([&] { status = std::system(("/usr/bin/python3 " READ_SCRIPT " " + path).c_str()); });
+  alone([&] { status = std::system((PROWL_PYTHON " " READ_SCRIPT " " + path).c_str()); });
   MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);
   EXPECT_EQ(status, 0);
 }

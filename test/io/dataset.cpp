@@ -23,7 +23,7 @@ protected:
   std::string file(char const* name) const { return (folder / name).string(); }
   // A data set that h5py wrote; none where Python has no h5py.
   bool make(std::string const& path, std::string const& flaw = "") const {
-    auto const command = fmt::format("/usr/bin/python3 {} {} '{}'", PROWL_TEST_MAKE_DATASET, path, flaw);
+    auto const command = fmt::format(PROWL_PYTHON " {} {} '{}'", PROWL_TEST_MAKE_DATASET, path, flaw);
     return std::system(command.c_str()) == 0;
   }
   static std::string message(std::string const& path) {

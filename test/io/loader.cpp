@@ -201,7 +201,7 @@ TEST(Loader, ends_cleanly_at_any_moment) {
 TEST(Loader, an_error_while_reading_ahead_is_thrown_by_next) {
   Data const data;
   std::string const path = fmt::format("{}.damaged-{}", data.path, data.rank);
-  auto const command = fmt::format("/usr/bin/python3 {} {} damaged", PROWL_TEST_MAKE_DATASET, path);
+  auto const command = fmt::format(PROWL_PYTHON " {} {} damaged", PROWL_TEST_MAKE_DATASET, path);
   if (std::system(command.c_str()) != 0) GTEST_SKIP() << "python3-h5py is not installed";
   prowl::Dataset const dataset(path);
   // A batch is an epoch, of which one sample's checksum is wrong.
