@@ -1,9 +1,12 @@
 #include <prowl/comm/agree.hpp>
 #include <prowl/io/array_file.hpp>
 #include <prowl/io/detail/array_format.hpp>
+#include <prowl/io/detail/seal.hpp>
+#include <prowl/io/hdf5_objects.hpp>
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 namespace prowl {
 
@@ -19,29 +22,20 @@ Handle open_file(std::string const& path) {
                 path + ": cannot be opened as an HDF5 file");
 }
 
-std::string read_string(hid_t object, hid_t type, herr_t (*read)(hid_t, hid_t, void*),
+/// A string of fixed length, NUL-terminated or filled up with NUL.
+std::string read_string(hid_t object, hid_t type, std::int64_t most, herr_t (*read)(hid_t, hid_t, void*),
                         std::string const& context) {
   if (check(H5Tis_variable_str(type), context) > 0) throw Error("{}: not a string of fixed length", context);
-  std::string value(H5Tget_size(type), '\0');
+  std::size_t const size = H5Tget_size(type);
+  if (size > std::size_t(most)) throw Error("{}: a string of {} bytes", context, size);
+  std::string value(size, '\0');
   check(read(object, type, value.data()), context);
   value.resize(std::min(value.size(), value.find('\0')));
   return value;
 }
 
-std::string read_string_attribute(hid_t attribute, hid_t type, std::string const& context) {
-  return read_string(attribute, type, H5Aread, context);
-}
-
-std::string read_string_dataset(hid_t dataset, hid_t type, std::string const& context) {
-  auto const read = [](hid_t d, hid_t t, void* out) {
-    return H5Dread(d, t, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
-  };
-  return read_string(dataset, type, read, context);
-}
-
-herr_t collect_link(hid_t, char const* name, H5L_info_t const*, void* names) {
-  static_cast<std::vector<std::string>*>(names)->push_back(name);
-  return 0;
+herr_t read_whole(hid_t dataset, hid_t type, void* out) {
+  return H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
 }
 
 herr_t collect_attribute(hid_t, char const* name, H5A_info_t const*, void* names) {
@@ -49,23 +43,28 @@ herr_t collect_attribute(hid_t, char const* name, H5A_info_t const*, void* names
   return 0;
 }
 
-std::uint64_t read_checksum(hid_t object, char const* attribute, std::string const& context) {
-  Handle const a(H5Aopen(object, attribute, H5P_DEFAULT), context + " has no " + attribute);
-  Handle const space(H5Aget_space(a.get()), context);
-  if (H5Sget_simple_extent_npoints(space.get()) != 1)
-    throw Error("{}: {} is not one number", context, attribute);
+void require_one_value(hid_t space, std::string const& context) {
+  if (H5Sget_simple_extent_type(space) != H5S_SCALAR) throw Error("{}: not one value", context);
+}
+
+std::uint64_t read_checksum(hid_t object, std::string const& context) {
+  Handle const a(H5Aopen(object, "checksum", H5P_DEFAULT), context + " has no checksum");
+  Handle const type(H5Aget_type(a.get()), context), space(H5Aget_space(a.get()), context);
+  require_one_value(space.get(), context + ": checksum");
+  if (H5Tget_class(type.get()) != H5T_INTEGER) throw Error("{}: checksum: not an integer", context);
   std::uint64_t value = 0;
-  check(H5Aread(a.get(), H5T_NATIVE_UINT64, &value), context + ": " + attribute);
+  check(H5Aread(a.get(), H5T_NATIVE_UINT64, &value), context + ": checksum");
   return value;
 }
 
 std::variant<std::int64_t, std::string> read_attribute(hid_t file, std::string const& name,
                                                        std::string const& context) {
   Handle const a(H5Aopen(file, name.c_str(), H5P_DEFAULT), context);
-  Handle const type(H5Aget_type(a.get()), context);
-  Handle const space(H5Aget_space(a.get()), context);
-  if (H5Sget_simple_extent_npoints(space.get()) != 1) throw Error("{}: not one value", context);
-  if (H5Tget_class(type.get()) == H5T_STRING) return read_string_attribute(a.get(), type.get(), context);
+  Handle const type(H5Aget_type(a.get()), context), space(H5Aget_space(a.get()), context);
+  require_one_value(space.get(), context);
+  auto const kind = H5Tget_class(type.get());
+  if (kind == H5T_STRING) return read_string(a.get(), type.get(), 1 << 16, H5Aread, context);
+  if (kind != H5T_INTEGER) throw Error("{}: neither an integer nor a string", context);
   std::int64_t value = 0;
   check(H5Aread(a.get(), H5T_NATIVE_INT64, &value), context);
   return value;
@@ -78,11 +77,7 @@ ElementType element_type(hid_t type, std::string const& context) {
 }
 
 std::vector<std::int64_t> extents(hid_t dataset, std::string const& context) {
-  Handle const space(H5Dget_space(dataset), context);
-  int const rank = check(H5Sget_simple_extent_ndims(space.get()), context);
-  std::vector<hsize_t> sizes(std::size_t(rank), 0);
-  check(H5Sget_simple_extent_dims(space.get(), sizes.data(), nullptr), context);
-  std::vector<std::int64_t> const shape(sizes.begin(), sizes.end());
+  auto const shape = hdf5::shape_of(dataset, context);
   if (shape.empty() || *std::min_element(shape.begin(), shape.end()) < 1)
     throw Error("{}: without elements", context);
   return shape;
@@ -120,14 +115,80 @@ std::uint64_t read_rows(std::string const& path, std::string const& name,
   return sum;
 }
 
-[[noreturn]] void fail_checksum(std::string const& path, std::string const& name) {
-  throw Error("{}: dataset {} is damaged: its checksum differs from the stored one", path, name);
+/// What is wrong with the file by its seal; empty where every byte is as it was written. Collective.
+std::string find_damage(MPI_Comm comm, InputFile const& file, Seal& found) {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  std::string damage;
+  std::optional<Seal> seal;
+  std::vector<std::uint64_t> sums(1);
+  together(comm, [&] {
+    seal = read_seal(file);
+    if (!seal) {
+      // As HDF5 files of others, and those that Prowl wrote before there were seals, begin.
+      char signature[8] = {};
+      if (file.read(0, 8, signature) && std::string_view(signature, 8) == "\x89HDF\r\n\x1a\n")
+        throw Error("{}: not a file of Prowl's, format {}: an HDF5 file of others, or of format 1",
+                    file.path(), array_format);
+      damage = fmt::format("its first {} bytes are no seal", seal_bytes);
+    } else if (seal->format != array_format) {
+      throw Error("{}: is of format {}; this version of Prowl reads format {}", file.path(), seal->format,
+                  array_format);
+    } else if (seal->bytes != file.bytes()) {
+      damage = fmt::format("it has {} bytes, not the {} that were written", file.bytes(), seal->bytes);
+    } else if (auto const sum = checksum_of_share(file, rank, size)) {
+      sums[0] = *sum;
+    } else {
+      damage = "it ends early";
+    }
+  });
+  try {
+    agree(comm, damage);
+  } catch (Error const& first) {
+    return first.what();
+  }
+  sum_over_ranks(comm, sums);
+  found = *seal;
+  if (sums[0] == seal->checksum) return {};
+  return fmt::format("the checksum of its bytes is {:016x}, not {:016x} as when it was written", sums[0],
+                     seal->checksum);
 }
 
 } // namespace
 
-ArrayFileReader::ArrayFileReader(MPI_Comm comm, std::string path) : comm_(comm), path_(std::move(path)) {
+bool is_sealed_and_finite(std::string const& path) {
+  try {
+    InputFile const file(path);
+    auto const seal = read_seal(file);
+    return seal && seal->format == array_format && seal->bytes == file.bytes() && seal->not_finite.empty();
+  } catch (Error const&) {
+    return false; // it cannot be read
+  }
+}
+
+ArrayFileReader::ArrayFileReader(MPI_Comm comm, std::shared_ptr<InputFile const> input)
+    : comm_(comm), path_(input->path()), input_(std::move(input)) {
   together(comm_, [&] { open(); });
+}
+
+ArrayFileReader::ArrayFileReader(MPI_Comm comm, std::string path) : comm_(comm), path_(std::move(path)) {
+  std::string damage;
+  auto intact = open_intact(comm, path_, damage);
+  if (!intact) throw Error("{}: is damaged: {}", path_, damage);
+  *this = std::move(*intact);
+}
+
+std::optional<ArrayFileReader> ArrayFileReader::open_intact(MPI_Comm comm, std::string const& path,
+                                                            std::string& damage) {
+  std::shared_ptr<InputFile const> input;
+  together(comm, [&] { input = std::make_shared<InputFile const>(path); });
+  Seal seal;
+  damage = find_damage(comm, *input, seal);
+  if (!damage.empty()) return {};
+  ArrayFileReader reader(comm, std::move(input));
+  reader.not_finite_ = seal.not_finite;
+  return reader;
 }
 
 void ArrayFileReader::open() {
@@ -135,31 +196,43 @@ void ArrayFileReader::open() {
   Handle const file = open_file(path_);
   std::vector<std::string> names;
   hsize_t from = 0;
-  check(H5Aiterate2(file.get(), H5_INDEX_NAME, H5_ITER_INC, &from, collect_attribute, &names), path_);
+  check(H5Aiterate2(file.get(), H5_INDEX_NAME, H5_ITER_NATIVE, &from, collect_attribute, &names), path_);
   for (auto const& name : names)
-    if (name != "header_checksum")
-      attributes_[name] = read_attribute(file.get(), name, path_ + ": attribute " + name);
+    attributes_[name] = read_attribute(file.get(), name, path_ + ": attribute " + name);
   if (!attributes_.contains("format") || integer("format") != array_format)
     throw Error("{}: not a file of Prowl's, format {}", path_, array_format);
   attributes_.erase("format");
+  open_group(file.get(), "", 0);
+}
 
-  names.clear();
-  check(H5Lvisit(file.get(), H5_INDEX_NAME, H5_ITER_INC, collect_link, &names), path_);
-  for (auto const& name : names) {
-    std::string const context = path_ + ": dataset " + name;
-    Handle const object(H5Oopen(file.get(), name.c_str(), H5P_DEFAULT), context);
-    if (H5Iget_type(object.get()) != H5I_DATASET) continue;
+/// Of every dataset in the group and those in it what is there, of texts the value.
+void ArrayFileReader::open_group(std::int64_t group, std::string const& prefix, int depth) {
+  if (depth > 64) throw Error("{}: group {}: groups lie in each other", path_, prefix);
+  for (auto const& member : hdf5::names_in(group, path_)) {
+    std::string const name = prefix + member, context = path_ + ": dataset " + name;
+    hdf5::exists(group, member.c_str(), context);
+    Handle const object(H5Oopen(group, member.c_str(), H5P_DEFAULT), context);
+    auto const kind = H5Iget_type(object.get());
+    if (kind == H5I_GROUP) {
+      open_group(object.get(), name + "/", depth + 1);
+      continue;
+    }
+    if (kind != H5I_DATASET) throw Error("{}: neither a dataset nor a group", context);
+    hdf5::require_stored(object.get(), input_->bytes(), context);
     Handle const type(H5Dget_type(object.get()), context);
-    if (H5Tget_class(type.get()) == H5T_STRING)
-      texts_[name] = read_string_dataset(object.get(), type.get(), context);
-    else
+    if (H5Tget_class(type.get()) == H5T_STRING) {
+      Handle const space(H5Dget_space(object.get()), context);
+      require_one_value(space.get(), context);
+      texts_[name] = read_string(object.get(), type.get(), input_->bytes(), read_whole, context);
+    } else {
       entries_[name] = {extents(object.get(), context), element_type(type.get(), context),
-                        read_checksum(object.get(), "checksum", context)};
+                        read_checksum(object.get(), context)};
+    }
   }
-  std::vector<HeaderArray> list;
-  for (auto const& [name, entry] : entries_) list.push_back({name, entry.shape, entry.type, entry.checksum});
-  if (header_checksum(attributes_, texts_, list) != read_checksum(file.get(), "header_checksum", path_))
-    throw Error("{}: is damaged: its attributes, its texts or the list of its datasets have changed", path_);
+}
+
+void ArrayFileReader::require_finite() const {
+  if (!not_finite_.empty()) throw Error("{}: is not finite: {}", path_, not_finite_);
 }
 
 std::int64_t ArrayFileReader::integer(std::string const& attribute) const {
@@ -231,14 +304,6 @@ std::uint64_t ArrayFileReader::sum_of_rows(std::string const& name, std::int64_t
   }
 }
 
-std::uint64_t ArrayFileReader::sum_of_share(std::string const& name) const {
-  int rank = 0, size = 0;
-  MPI_Comm_rank(comm_, &rank);
-  MPI_Comm_size(comm_, &size);
-  std::int64_t const rows = entries_.at(name).shape[0];
-  return sum_of_rows(name, rows * rank / size, rows * (rank + 1) / size);
-}
-
 void ArrayFileReader::read(std::vector<ArrayTarget> const& targets) const {
   std::size_t const n = targets.size();
   // For each target: its checksum's part, its rows, whether they cover the array evenly.
@@ -256,39 +321,17 @@ void ArrayFileReader::read(std::vector<ArrayTarget> const& targets) const {
       sums[n + i] = std::uint64_t(t.end - t.begin);
       sums[2 * n + i] = cover(t.begin, t.end);
     }
+    input_->require_unchanged();
   });
   sum_over_ranks(comm_, sums);
-  // Where the ranks' rows are the whole array `times` times (replicas), so is the sum; else it is read once
-  // more.
-  std::vector<std::size_t> again;
+  // Where the ranks' rows are the whole array `times` times (replicas), so is the sum.
   for (std::size_t i = 0; i < n; ++i) {
     auto const& t = targets[i];
     std::uint64_t const rows = std::uint64_t(t.shape[0]), times = sums[n + i] / rows;
-    if (times == 0 || sums[2 * n + i] != times * cover(0, t.shape[0]))
-      again.push_back(i);
-    else if (sums[i] != times * entries_.at(t.name).checksum)
-      fail_checksum(path_, t.name);
+    if (times > 0 && sums[2 * n + i] == times * cover(0, t.shape[0]) &&
+        sums[i] != times * entries_.at(t.name).checksum)
+      throw Error("{}: dataset {} is damaged: its checksum differs from the stored one", path_, t.name);
   }
-  if (again.empty()) return;
-  std::vector<std::uint64_t> shares(again.size());
-  together(comm_, [&] {
-    for (std::size_t j = 0; j < again.size(); ++j) shares[j] = sum_of_share(targets[again[j]].name);
-  });
-  sum_over_ranks(comm_, shares);
-  for (std::size_t j = 0; j < again.size(); ++j)
-    if (shares[j] != entries_.at(targets[again[j]].name).checksum)
-      fail_checksum(path_, targets[again[j]].name);
-}
-
-void ArrayFileReader::verify() const {
-  std::vector<std::uint64_t> sums;
-  together(comm_, [&] {
-    for (auto const& [name, entry] : entries_) sums.push_back(sum_of_share(name));
-  });
-  sum_over_ranks(comm_, sums);
-  std::size_t i = 0;
-  for (auto const& [name, entry] : entries_)
-    if (sums[i++] != entry.checksum) fail_checksum(path_, name);
 }
 
 } // namespace prowl

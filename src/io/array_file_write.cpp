@@ -1,6 +1,7 @@
 #include <prowl/comm/agree.hpp>
 #include <prowl/io/array_file.hpp>
 #include <prowl/io/detail/array_format.hpp>
+#include <prowl/io/detail/seal.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -40,8 +42,7 @@ void validate(std::string const& path, ArrayFileContents const& contents) {
     auto const* text = std::get_if<std::string>(&value);
     if (text && (text->size() >= 32768 || text->find('\0') != std::string::npos))
       throw Error("{}: attribute {} must be shorter than 32 KiB and without NUL", path, name);
-    if (name == "format" || name == "header_checksum")
-      throw Error("{}: the attribute name {} is reserved", path, name);
+    if (name == "format") throw Error("{}: the attribute name {} is reserved", path, name);
   }
   for (auto const& [name, value] : contents.texts)
     if (value.find('\0') != std::string::npos) throw Error("{}: text {} contains NUL", path, name);
@@ -51,7 +52,7 @@ void validate(std::string const& path, ArrayFileContents const& contents) {
 void require_same_list(MPI_Comm comm, std::string const& path, std::vector<ArrayRows> const& arrays) {
   std::vector<HeaderArray> list;
   for (auto const& a : arrays) list.push_back({a.name, a.shape, type_of(a.data), 0});
-  std::uint64_t const own = header_checksum({}, {}, list);
+  std::uint64_t const own = checksum_of_list(list);
   std::uint64_t first = own;
   MPI_Bcast(&first, 1, MPI_UINT64_T, 0, comm);
   together(comm, [&] {
@@ -59,18 +60,62 @@ void require_same_list(MPI_Comm comm, std::string const& path, std::vector<Array
   });
 }
 
-std::uint64_t checksum_of(ArrayRows const& a) {
-  std::int64_t const c = columns(a.shape);
-  return std::visit([&](auto const* data) { return checksum(data, a.begin * c, (a.end - a.begin) * c); },
-                    a.data);
+/// This rank's rows of an array: their part of its checksum, and the index in the array of the first element
+/// that is not finite.
+struct RowsSummary {
+  std::uint64_t checksum = 0;
+  std::int64_t not_finite = INT64_MAX;
+  double value = 0;
+};
+
+RowsSummary summary_of(ArrayRows const& a) {
+  std::int64_t const c = columns(a.shape), first = a.begin * c, size = (a.end - a.begin) * c;
+  return std::visit(
+      [&]<class T>(T const* data) {
+        RowsSummary s;
+        constexpr std::int64_t piece = 4096; // is still in the cache when it is read again
+        for (std::int64_t begin = 0; begin < size; begin += piece) {
+          std::int64_t const end = std::min(size, begin + piece);
+          s.checksum += checksum(data + begin, first + begin, end - begin);
+          if constexpr (std::is_floating_point_v<T>) {
+            if (s.not_finite != INT64_MAX) continue;
+            auto const* const bad =
+                std::find_if(data + begin, data + end, [](T x) { return !std::isfinite(x); });
+            if (bad != data + end) s.not_finite = first + (bad - data), s.value = double(*bad);
+          }
+        }
+        return s;
+      },
+      a.data);
+}
+
+/// The name of the first array with an element that is not finite, which is refused where the contents must be
+/// finite; empty where there is none.
+std::string first_not_finite(MPI_Comm comm, std::string const& path, ArrayFileContents const& contents,
+                             std::vector<RowsSummary> const& own) {
+  std::vector<std::int64_t> first;
+  for (auto const& s : own) first.push_back(s.not_finite);
+  MPI_Allreduce(MPI_IN_PLACE, first.data(), int(first.size()), MPI_INT64_T, MPI_MIN, comm);
+  auto const found = std::ranges::find_if(first, [](auto index) { return index != INT64_MAX; });
+  if (found == first.end()) return {};
+  auto const i = std::size_t(found - first.begin());
+  auto const& array = contents.arrays[i];
+  together(comm, [&] {
+    if (!contents.finite || own[i].not_finite != *found) return;
+    auto const c = columns(array.shape);
+    throw Error("{}: is not written: {} is not finite: row {}, column {} is {}", path, array.name, *found / c,
+                *found % c, own[i].value);
+  });
+  return array.name;
 }
 
 /// Each array's whole checksum; throws where the ranks' rows are not a partition.
 std::vector<std::uint64_t> whole_checksums(MPI_Comm comm, std::string const& path,
                                            std::vector<ArrayRows> const& arrays,
-                                           std::vector<std::uint64_t> const& own) {
+                                           std::vector<RowsSummary> const& own) {
   std::size_t const n = arrays.size();
-  std::vector<std::uint64_t> sums(own);
+  std::vector<std::uint64_t> sums;
+  for (auto const& s : own) sums.push_back(s.checksum);
   for (auto const& a : arrays) sums.push_back(cover(a.begin, a.end));
   sum_over_ranks(comm, sums);
   for (std::size_t i = 0; i < n; ++i)
@@ -153,6 +198,7 @@ void create(std::string const& file_name, ArrayFileContents const& contents,
   Handle const access(H5Pcreate(H5P_FILE_ACCESS), file_name);
   check(H5Pset_libver_bounds(access.get(), H5F_LIBVER_V18, H5F_LIBVER_V18), file_name);
   Handle const plan = without_times(H5P_FILE_CREATE);
+  check(H5Pset_userblock(plan.get(), seal_bytes), file_name);
   Handle file(H5Fcreate(file_name.c_str(), H5F_ACC_TRUNC, plan.get(), access.get()),
               "cannot write " + file_name);
   for (auto const& [name, value] : contents.texts) write_text(file.get(), name, value);
@@ -167,8 +213,6 @@ void create(std::string const& file_name, ArrayFileContents const& contents,
     }
   }
   write_attribute(file.get(), "format", H5T_STD_I64LE, H5T_NATIVE_INT64, &array_format);
-  std::uint64_t const header = header_checksum(contents.attributes, contents.texts, list);
-  write_attribute(file.get(), "header_checksum", H5T_STD_U64LE, H5T_NATIVE_UINT64, &header);
   file.close("cannot write " + file_name);
 }
 
@@ -184,6 +228,10 @@ public:
 
   void flush() const {
     if (::fsync(fd_) != 0) fail("cannot flush to disk");
+  }
+
+  void write(std::string const& block) const {
+    if (::pwrite(fd_, block.data(), block.size(), 0) != ssize_t(block.size())) fail("cannot write");
   }
 
   /// Makes the file's first `bytes` bytes surely writable, or throws.
@@ -262,11 +310,45 @@ void write_elements(MPI_Comm comm, std::string const& file_name, std::vector<Arr
   agree(comm, failure);
 }
 
+/// Completes the file with the seal over all its bytes.
+void seal_file(MPI_Comm comm, std::string const& path, std::string const& not_finite) {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  std::int64_t bytes = 0;
+  std::vector<std::uint64_t> sum(1);
+  together(comm, [&] {
+    InputFile const file(path);
+    bytes = file.bytes();
+    auto const share = checksum_of_share(file, rank, size);
+    if (!share) throw Error("{}: has become shorter while it was written", path);
+    sum[0] = *share;
+  });
+  sum_over_ranks(comm, sum);
+  together_on(0, comm, [&] {
+    Descriptor const file(path, O_RDWR);
+    file.write(to_block({array_format, bytes, sum[0], not_finite}));
+    file.flush();
+  });
+}
+
 } // namespace
 
 std::string temporary_name(std::string const& path) {
   std::filesystem::path const p(path);
   return (p.parent_path() / fmt::format(".{}.tmp", p.filename().string())).string();
+}
+
+void ArrayFileReader::require_written(ArrayFileContents const& contents,
+                                      std::vector<std::uint64_t> const& own) const {
+  if (attributes_ != contents.attributes || texts_ != contents.texts)
+    throw Error("{}: the attributes and texts in the file are not what was written", path_);
+  for (std::size_t i = 0; i < contents.arrays.size(); ++i) {
+    auto const& a = contents.arrays[i];
+    require_shape({a.name, a.shape, type_of(a.data)});
+    if (sum_of_rows(a.name, a.begin, a.end) != own[i])
+      throw Error("{}: array {}: what is in the file is not what was written", path_, a.name);
+  }
 }
 
 void write_array_file(MPI_Comm comm, std::string const& path, ArrayFileContents const& contents) {
@@ -275,9 +357,11 @@ void write_array_file(MPI_Comm comm, std::string const& path, ArrayFileContents 
   auto const& arrays = contents.arrays;
   together(comm, [&] { validate(path, contents); });
   require_same_list(comm, path, arrays);
-  std::vector<std::uint64_t> own;
-  for (auto const& a : arrays) own.push_back(checksum_of(a));
+  std::vector<RowsSummary> own;
+  std::vector<std::uint64_t> sums;
+  for (auto const& a : arrays) sums.push_back(own.emplace_back(summary_of(a)).checksum);
   auto const whole = whole_checksums(comm, path, arrays, own);
+  auto const not_finite = first_not_finite(comm, path, contents, own);
   try {
     together_on(0, comm, [&] {
       // HDF5 cannot close a file whose metadata do not fit on the disk: whether all will fit is found out
@@ -288,12 +372,11 @@ void write_array_file(MPI_Comm comm, std::string const& path, ArrayFileContents 
     });
     write_elements(comm, temporary, arrays);
     together(comm, [&] { Descriptor(temporary, O_RDWR).flush(); });
-    ArrayFileReader const reader(comm, temporary);
-    together(comm, [&] {
-      for (std::size_t i = 0; i < arrays.size(); ++i)
-        if (reader.sum_of_rows(arrays[i].name, arrays[i].begin, arrays[i].end) != own[i])
-          throw Error("{}: array {}: what is in the file is not what was written", temporary, arrays[i].name);
-    });
+    std::shared_ptr<InputFile const> input;
+    together(comm, [&] { input = std::make_shared<InputFile const>(temporary); });
+    ArrayFileReader const reader(comm, input);
+    together(comm, [&] { reader.require_written(contents, sums); });
+    seal_file(comm, temporary, not_finite);
     together_on(0, comm, [&] {
       std::filesystem::rename(temporary, path);
       Descriptor(folder.empty() ? "." : folder.string(), O_RDONLY | O_DIRECTORY).flush();

@@ -5,11 +5,12 @@
 
 namespace prowl {
 
-/// A file being written beside its target, under another name in the same folder. A link is followed; what is no file, as
+/// A file being written beside its target, as TARGET.writing-PROCESS-HOST. A link is followed; what is no file, as
 /// /dev/stdout, is written itself.
 ///
 /// Write to `path()`, close it, then `commit()`. Without a commit (an exception on the way) the destructor
-/// removes what was written, and the target is as it was.
+/// removes what was written, and the target is as it was. What a killed process of this host left in the
+/// target's folder is removed when the next file is written there.
 class AtomicFile {
 public:
   /// Throws Error naming the target where its folder is missing, or where it is a folder.
@@ -31,7 +32,8 @@ private:
   bool committed_ = false;
 };
 
-/// A whole file of text. Throws Error naming it where it cannot be written; what was there before is kept then.
+/// A whole file of text. Throws Error naming it, with the reason, where it cannot be written; what was there before is
+/// kept then.
 void write_file(std::string const& path, std::string const& text);
 
 } // namespace prowl

@@ -1,11 +1,15 @@
 #include <prowl/io/dataset.hpp>
+#include <prowl/io/detail/input_file.hpp>
 #include <prowl/io/hdf5_attributes.hpp>
+#include <prowl/io/hdf5_objects.hpp>
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <filesystem>
+#include <memory>
 #include <tuple>
 
 namespace prowl {
@@ -29,23 +33,30 @@ struct Array {
   hdf5::Handle handle;
   std::string where;
   Element element = Element::float32;
-  std::vector<hsize_t> shape;
+  std::vector<std::int64_t> shape;
+  detail::InputFile const* file = nullptr;
 
-  std::int64_t row() const {
-    std::int64_t size = 1;
-    for (std::size_t i = 1; i < shape.size(); ++i) size *= std::int64_t(shape[i]);
-    return size;
-  }
+  std::int64_t row() const { return hdf5::product(shape, 1, 1, where); }
   void read(std::int64_t first, std::int64_t count, hid_t type, void* values) const;
   void read(std::int64_t first, std::int64_t count, float* values) const;
+  std::string element_name(std::int64_t index) const;
+  void read_any(std::int64_t first, std::int64_t count, float* values) const;
 };
 
+/// Of an element of a sample, as (1, 2, 3).
+std::string Array::element_name(std::int64_t index) const {
+  std::vector<std::int64_t> indices;
+  for (std::size_t d = shape.size() - 1; d > 0; index /= shape[d--]) indices.push_back(index % shape[d]);
+  std::ranges::reverse(indices);
+  return fmt::format("({})", fmt::join(indices, ", "));
+}
+
 void Array::read(std::int64_t first, std::int64_t count, hid_t type, void* values) const {
-  if (first < 0 || count < 0 || first + count > std::int64_t(shape[0]))
-    throw Error("{}: samples {} to {} asked for, it has {}", where, first, first + count, shape[0]);
+  if (first < 0 || count < 0 || first > shape[0] || count > shape[0] - first)
+    throw Error("{}: {} samples from {} on asked for, it has {}", where, count, first, shape[0]);
   if (count == 0) return;
   hdf5::Lock const lock;
-  std::vector<hsize_t> start(shape.size(), 0), extent(shape);
+  std::vector<hsize_t> start(shape.size(), 0), extent(shape.begin(), shape.end());
   start[0] = hsize_t(first);
   extent[0] = hsize_t(count);
   hdf5::Handle const space(H5Dget_space(handle.get()), where);
@@ -53,9 +64,21 @@ void Array::read(std::int64_t first, std::int64_t count, hid_t type, void* value
               where);
   hdf5::Handle const memory(H5Screate_simple(int(extent.size()), extent.data(), nullptr), where);
   hdf5::check(H5Dread(handle.get(), type, memory.get(), space.get(), H5P_DEFAULT, values), where);
+  file->require_unchanged(); // of a file that has become shorter HDF5 reads zeros
 }
 
 void Array::read(std::int64_t first, std::int64_t count, float* values) const {
+  read_any(first, count, values);
+  if (element == Element::uint8 || count == 0) return;
+  auto const size = count * row();
+  auto const* const bad = std::find_if(values, values + size, [](float x) { return !std::isfinite(x); });
+  if (bad == values + size) return;
+  auto const index = bad - values;
+  throw Error("{}: sample {}: element {} is {}, a finite number expected", where, first + index / row(),
+              element_name(index % row()), *bad);
+}
+
+void Array::read_any(std::int64_t first, std::int64_t count, float* values) const {
   auto const size = std::size_t(std::max<std::int64_t>(count, 0) * row());
   switch (element) {
   case Element::uint8: {
@@ -100,50 +123,33 @@ Element element_of(hid_t dataset, bool pictures, std::string const& where) {
               size, expected_type(pictures));
 }
 
-bool exists(hid_t parent, char const* name, std::string const& path) {
-  return hdf5::check(H5Lexists(parent, name, H5P_DEFAULT), path) > 0;
-}
-
 hdf5::Handle open_dataset(hid_t parent, char const* name, std::string const& where, char const* expected) {
-  if (!exists(parent, name, where)) throw Error("{}: missing, {} expected", where, expected);
-  return hdf5::Handle(H5Dopen2(parent, name, H5P_DEFAULT), where);
-}
-
-std::vector<hsize_t> shape_of(hid_t dataset, std::string const& where) {
-  hdf5::Handle const space(H5Dget_space(dataset), where);
-  std::vector<hsize_t> shape(std::size_t(hdf5::check(H5Sget_simple_extent_ndims(space.get()), where)));
-  hdf5::check(H5Sget_simple_extent_dims(space.get(), shape.data(), nullptr), where);
-  return shape;
+  if (!hdf5::exists(parent, name, where)) throw Error("{}: missing, {} expected", where, expected);
+  return hdf5::open_dataset(parent, name, where);
 }
 
 // Opens a dataset of `dimensions` dimensions, none empty; its first is N where `samples` is not 0.
 Array open_array(hid_t parent, char const* name, std::string const& where, std::string const& expected,
-                 std::size_t dimensions, std::int64_t samples, bool pictures) {
+                 std::size_t dimensions, std::int64_t samples, bool pictures,
+                 detail::InputFile const& input) {
   Array array;
   array.where = where;
+  array.file = &input;
   array.handle = open_dataset(parent, name, where, expected.c_str());
-  array.shape = shape_of(array.handle.get(), where);
+  array.shape = hdf5::shape_of(array.handle.get(), where);
   bool good =
       array.shape.size() == dimensions && std::ranges::all_of(array.shape, [](auto n) { return n > 0; });
-  if (good && samples > 0) good = std::int64_t(array.shape[0]) == samples;
+  if (good && samples > 0) good = array.shape[0] == samples;
   if (!good) throw Error("{}: shape ({}), {} expected", where, fmt::join(array.shape, ", "), expected);
   array.element = element_of(array.handle.get(), pictures, where);
+  hdf5::require_stored(array.handle.get(), input.bytes(), where);
   return array;
-}
-
-std::vector<std::string> names_in(hid_t group, std::string const& where) {
-  std::vector<std::string> names;
-  auto const add = [](hid_t, char const* name, H5L_info_t const*, void* list) -> herr_t {
-    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
-    return 0;
-  };
-  hdf5::check(H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, add, &names), where);
-  return names;
 }
 
 } // namespace
 
 struct Dataset::Files {
+  std::unique_ptr<detail::InputFile> input;
   hdf5::Handle file;
   Array samples, pooled, captions;
   std::vector<Array> text;
@@ -154,7 +160,9 @@ struct Dataset::Files {
 };
 
 void Dataset::Files::open_file(std::string const& path) {
-  if (!std::filesystem::exists(path)) throw Error("{}: no such data set", path);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && !error) throw Error("{}: no such data set", path);
+  input = std::make_unique<detail::InputFile>(path);
   file = hdf5::Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), path);
   auto const format = hdf5::read_string(file.get(), "format", path);
   if (!format || *format != "prowl data set")
@@ -169,27 +177,29 @@ void Dataset::Files::open_captions(std::string const& path, std::int64_t size) {
   captions.where = path + ": /captions";
   auto const expected = fmt::format("{} strings of variable length (UTF-8)", size);
   captions.handle = open_dataset(file.get(), "captions", captions.where, expected.c_str());
-  captions.shape = shape_of(captions.handle.get(), captions.where);
+  captions.file = input.get();
+  captions.shape = hdf5::shape_of(captions.handle.get(), captions.where);
   hdf5::Handle const type(H5Dget_type(captions.handle.get()), captions.where);
-  if (captions.shape.size() != 1 || std::int64_t(captions.shape[0]) != size ||
-      H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) <= 0)
+  if (captions.shape.size() != 1 || captions.shape[0] != size || H5Tget_class(type.get()) != H5T_STRING ||
+      H5Tis_variable_str(type.get()) <= 0)
     throw Error("{}: {}shape ({}), {} expected", captions.where,
                 H5Tget_class(type.get()) == H5T_STRING ? "" : "no strings, ", fmt::join(captions.shape, ", "),
                 expected);
+  hdf5::require_stored(captions.handle.get(), input->bytes(), captions.where);
 }
 
 std::vector<TextEncoder> Dataset::Files::open_text(std::string const& path, std::int64_t size) {
   std::vector<TextEncoder> encoders;
   auto const where = path + ": /text";
-  if (!exists(file.get(), "text", where))
+  if (!hdf5::exists(file.get(), "text", where))
     throw Error("{}: missing, a group for each text encoder expected", where);
-  hdf5::Handle const group(H5Gopen2(file.get(), "text", H5P_DEFAULT), where);
-  for (auto const& name : names_in(group.get(), where)) {
+  auto const group = hdf5::open_group(file.get(), "text", where);
+  for (auto const& name : hdf5::names_in(group.get(), where)) {
     auto const here = fmt::format("{}/{}", where, name);
-    hdf5::Handle const encoder(H5Gopen2(group.get(), name.c_str(), H5P_DEFAULT), here);
+    auto const encoder = hdf5::open_group(group.get(), name.c_str(), here);
     text.push_back(open_array(encoder.get(), "features", here + "/features",
-                              fmt::format("({}, tokens, width)", size), 3, size, false));
-    encoders.push_back({name, std::int64_t(text.back().shape[1]), std::int64_t(text.back().shape[2])});
+                              fmt::format("({}, tokens, width)", size), 3, size, false, *input));
+    encoders.push_back({name, text.back().shape[1], text.back().shape[2]});
   }
   if (encoders.empty()) throw Error("{}: empty, a group for each text encoder expected", where);
   return encoders;
@@ -199,19 +209,19 @@ Dataset::Dataset(std::string path) : path_(std::move(path)), files_(std::make_un
   hdf5::Lock const lock;
   files_->open_file(path_);
   hid_t const file = files_->file.get();
-  latents_ = exists(file, "latents", path_);
-  if (latents_ == exists(file, "images", path_))
+  latents_ = hdf5::exists(file, "latents", path_);
+  if (latents_ == hdf5::exists(file, "images", path_))
     throw Error("{}: {}, exactly one of them expected", path_,
                 latents_ ? "holds both /images and /latents" : "neither /images nor /latents");
   char const* name = latents_ ? "latents" : "images";
   files_->samples = open_array(file, name, fmt::format("{}: /{}", path_, name),
-                               "(samples, channels, height, width)", 4, 0, !latents_);
+                               "(samples, channels, height, width)", 4, 0, !latents_, *files_->input);
   auto const& shape = files_->samples.shape;
   std::tie(size_, channels_, height_, width_) = std::tie(shape[0], shape[1], shape[2], shape[3]);
   files_->open_captions(path_, size_);
   encoders_ = files_->open_text(path_, size_);
-  files_->pooled =
-      open_array(file, "pooled", path_ + ": /pooled", fmt::format("({}, width)", size_), 2, size_, false);
+  files_->pooled = open_array(file, "pooled", path_ + ": /pooled", fmt::format("({}, width)", size_), 2,
+                              size_, false, *files_->input);
   pooled_width_ = files_->pooled.row();
 
   auto const training = hdf5::read_integer(file, "training_count", path_);

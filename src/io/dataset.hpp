@@ -37,6 +37,10 @@ struct TextEncoder {
 /// A data set opened to read. Every rank opens it for itself and reads independently. Holds nothing that
 /// grows with N.
 ///
+/// Refused, since their elements would come from other files or from none: external storage, virtual datasets,
+/// soft and external links, chunks that were never written, filters that HDF5 does not have. A file that changes
+/// while it is open, and a value read that is not finite, are errors at the read.
+///
 /// Reads may come from several threads. Every function throws Error with the file, the dataset and what was
 /// expected.
 class Dataset {

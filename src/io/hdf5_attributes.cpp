@@ -66,7 +66,9 @@ std::optional<std::string> read_string(hid_t object, char const* name, std::stri
     H5free_memory(text);
     return value;
   }
-  std::string value(H5Tget_size(type.get()), '\0');
+  auto const size = H5Tget_size(type.get());
+  if (size > std::size_t{1} << 26) throw Error("{}: a string of {} bytes", where, size);
+  std::string value(size, '\0');
   check(H5Aread(attribute.get(), type.get(), value.data()), where);
   return std::string(value.c_str());
 }

@@ -46,13 +46,14 @@ std::string error_of(Work const& work) {
   return message;
 }
 
-/// Bit patterns, not numbers: hashed, so with NaN payloads and denormals; the first few are the awkward ones.
+/// Bit patterns of finite numbers: hashed, so with denormals; the first few are the awkward ones.
 inline std::uint32_t bits_of(std::size_t array, std::int64_t index) {
-  std::uint32_t const special[] = {0x80000000u, 0x7FC00001u, 0xFF812345u, 0x00000001u, 0x7F800000u};
+  std::uint32_t const special[] = {0x80000000u, 0x7F7FFFFFu, 0xFF7FFFFFu, 0x00000001u, 0x807FFFFFu};
   if (index < 5) return special[index];
   std::uint32_t z = std::uint32_t(index) * 2654435761u + std::uint32_t(array) * 40503u + 12345u;
   z = (z ^ (z >> 15)) * 0x2C1B3C6Du;
-  return z ^ (z >> 12);
+  z ^= z >> 12;
+  return (z & 0x7F800000u) == 0x7F800000u ? z ^ 0x00800000u : z;
 }
 
 inline std::vector<ArrayShape> const shapes = {
@@ -155,11 +156,11 @@ protected:
     MPI_Barrier(MPI_COMM_WORLD);
   }
 
-  void flip(std::string const& path, std::int64_t offset) const {
+  void flip(std::string const& path, std::int64_t offset, int bits = 0x10) const {
     alone([&] {
       std::fstream f(path, std::ios::in | std::ios::out | std::ios::binary);
       f.seekg(offset);
-      char const byte = char(f.get() ^ 0x10);
+      char const byte = char(f.get() ^ bits);
       f.seekp(offset);
       f.put(byte);
     });

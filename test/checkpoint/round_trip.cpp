@@ -1,6 +1,7 @@
 #include "fixture.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 using namespace checkpoint_test;
@@ -72,10 +73,10 @@ TEST_F(Checkpoint, may_be_read_by_several_replicas_or_in_part) {
   }
 }
 
-TEST_F(Checkpoint, writer_takes_float64_int64_and_more_dimensions) {
-  std::vector<double> doubles;
+TEST_F(Checkpoint, writer_takes_float64_int64_more_dimensions_and_what_is_not_finite) {
+  std::vector<double> doubles = {NAN, INFINITY};
   std::vector<std::int64_t> integers;
-  for (int i = 0; i < 24; ++i) doubles.push_back(1.0 / (i + 1));
+  for (int i = 2; i < 24; ++i) doubles.push_back(1.0 / (i + 1));
   for (int i = 0; i < 6; ++i) integers.push_back((std::int64_t{1} << 60) + i);
   std::int64_t const here = rank == 0;
   std::string const path = folder + "/dump.h5";
@@ -87,7 +88,8 @@ TEST_F(Checkpoint, writer_takes_float64_int64_and_more_dimensions) {
   std::vector<std::int64_t> i(6);
   ArrayFileReader const reader(MPI_COMM_WORLD, path);
   reader.read({{"batch/noise", {2, 3, 4}, 0, 2, d.data()}, {"batch/index", {6}, 0, 6, i.data()}});
-  EXPECT_EQ(d, doubles);
+  EXPECT_EQ(std::memcmp(d.data(), doubles.data(), 24 * sizeof(double)), 0);
+  EXPECT_EQ(reader.not_finite(), "batch/noise");
   EXPECT_EQ(i, integers);
 }
 

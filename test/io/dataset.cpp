@@ -4,12 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace fs = std::filesystem;
 
@@ -106,7 +109,7 @@ TEST_F(DatasetTest, latents_and_features_made_elsewhere_are_read_as_they_are) {
   EXPECT_EQ(data.text_encoding(), "CLIP-L and T5");
   std::vector<float> latents(5 * 24);
   data.read_samples(0, 5, latents.data());
-  float const expected[] = {0, 1, -65504, 0x1p-14f, 0x1p-24f, -0x1p-24f, INFINITY};
+  float const expected[] = {0, 1, -65504, 0x1p-14f, 0x1p-24f, -0x1p-24f, 65504};
   for (std::size_t i = 0; i < 7; ++i) EXPECT_EQ(latents[i], expected[i]) << i;
   // Rounding to half precision is off by at most 2^-11 of the value, here at most 2.
   for (std::size_t i = 7; i < 120; ++i) EXPECT_NEAR(latents[i], -2 + 4.0 * double(i) / 119, 0x1p-10);
@@ -149,4 +152,84 @@ TEST_F(DatasetTest, errors_name_the_file_the_dataset_and_what_was_expected) {
     ASSERT_TRUE(make(path, flaw));
     EXPECT_EQ(message(path), path + expected);
   }
+}
+
+TEST_F(DatasetTest, what_is_not_in_the_file_itself_whole_is_refused) {
+  auto const path = file("d.h5");
+  if (!make(path)) GTEST_SKIP() << "python3-h5py is not installed";
+  EXPECT_EQ(message(path), "no error");
+  std::pair<char const*, char const*> const flaws[] = {
+      {"external", ": /latents: has external storage: its elements would be read from other files"},
+      {"virtual", ": /latents: is virtual: its elements would be read from other files"},
+      {"soft link", ": is a soft or an external link, which are not followed"},
+      {"external link", ": is a soft or an external link, which are not followed"},
+      {"filter", ": /latents: is stored with filter 32000 (lzf), which this HDF5 does not have"},
+      {"half of the chunks", ": /latents: was not written whole: it has 2 of 5 chunks"},
+      {"never written", ": /latents: was never written"},
+      {"huge", ": /latents: says that it has 11258999068426240 bytes"},
+      {"too many", ": /latents: has more elements than a file can hold"},
+  };
+  for (auto const& [flaw, expected] : flaws) {
+    ASSERT_TRUE(make(path, flaw));
+    EXPECT_TRUE(message(path).starts_with(path + expected)) << flaw << ": " << message(path);
+  }
+}
+
+TEST_F(DatasetTest, a_value_that_is_not_finite_is_named_by_file_array_sample_and_element) {
+  auto const path = file("e.h5");
+  if (!make(path)) GTEST_SKIP() << "python3-h5py is not installed";
+  std::vector<float> values(5 * 24);
+  auto const reading = [&](std::int64_t first, std::int64_t count) -> std::string {
+    prowl::Dataset const data(path);
+    try {
+      data.read_samples(first, count, values.data());
+      for (std::int64_t e : {0, 1}) data.read_text(e, first, count, values.data());
+      data.read_pooled(first, count, values.data());
+    } catch (prowl::Error const& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(reading(0, 5), "");
+  ASSERT_TRUE(make(path, "latent NaN"));
+  for (std::int64_t first = 0; first <= 3; ++first)
+    EXPECT_EQ(reading(first, 5 - first),
+              path + ": /latents: sample 3: element (1, 2, 0) is nan, a finite number expected");
+  EXPECT_EQ(reading(0, 3), "");
+  EXPECT_EQ(reading(4, 1), "");
+  ASSERT_TRUE(make(path, "text infinity"));
+  EXPECT_EQ(reading(2, 3),
+            path + ": /text/t5/features: sample 4: element (2, 1) is -inf, a finite number expected");
+  ASSERT_TRUE(make(path, "pooled NaN"));
+  EXPECT_EQ(reading(0, 1), path + ": /pooled: sample 0: element (3) is nan, a finite number expected");
+}
+
+TEST_F(DatasetTest, a_file_that_changes_while_it_is_open_is_an_error_and_gives_no_zeros) {
+  auto const path = file("f.h5");
+  for (bool const shorter : {true, false}) {
+    if (!make(path)) GTEST_SKIP() << "python3-h5py is not installed";
+    prowl::Dataset const data(path);
+    std::vector<float> values(24);
+    data.read_samples(0, 1, values.data());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20)); // the clock of file systems
+    if (shorter)
+      fs::resize_file(path, 100);
+    else
+      std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(5000) << "other";
+    try {
+      data.read_samples(4, 1, values.data());
+      FAIL() << "no error";
+    } catch (prowl::Error const& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with(path + ": has changed while in use")) << error.what();
+    }
+  }
+}
+
+TEST_F(DatasetTest, what_cannot_be_opened_is_said_with_the_reason) {
+  fs::create_directory(folder / "g.h5");
+  EXPECT_EQ(message(file("g.h5")), file("g.h5") + ": is not a regular file");
+  ASSERT_EQ(::mkfifo(file("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(message(file("pipe")), file("pipe") + ": is not a regular file");
+  ASSERT_EQ(::symlink("loop", file("loop").c_str()), 0);
+  EXPECT_EQ(message(file("loop")), file("loop") + ": cannot be opened: Too many levels of symbolic links");
 }

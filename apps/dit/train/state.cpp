@@ -120,6 +120,7 @@ std::string save(Store const& store, Optimizer const& optimizer, Position const&
 void load_weights(Store& store, ArrayFileReader const& file) {
   auto const arrays = kept_weights(store);
   store.finish_publication();
+  file.require_finite();
   file.require_arrays(shapes(store, arrays), "weights/");
   read(file, store, arrays);
   store.weights_changed();

@@ -45,39 +45,10 @@ std::string shape_name(std::vector<std::int64_t> const& shape) {
   return fmt::format("{}", fmt::join(shape, "x"));
 }
 
-std::uint64_t
-header_checksum(std::map<std::string, std::variant<std::int64_t, std::string>> const& attributes,
-                std::map<std::string, std::string> const& texts, std::vector<HeaderArray> const& arrays) {
+std::uint64_t checksum_of_list(std::vector<HeaderArray> const& arrays) {
   std::string bytes;
-  auto const number = [&](std::uint64_t n) {
-    for (int i = 0; i < 8; ++i) bytes += char(n >> (8 * i));
-  };
-  auto const text = [&](std::string const& s) {
-    number(s.size());
-    bytes += s;
-  };
-  number(attributes.size());
-  for (auto const& [name, value] : attributes) {
-    text(name);
-    number(value.index());
-    if (auto const* integer = std::get_if<std::int64_t>(&value))
-      number(std::uint64_t(*integer));
-    else
-      text(std::get<std::string>(value));
-  }
-  number(texts.size());
-  for (auto const& [name, value] : texts) {
-    text(name);
-    text(value);
-  }
-  number(arrays.size());
-  for (auto const& array : arrays) {
-    text(array.name);
-    text(type_name(array.type));
-    number(array.shape.size());
-    for (auto const extent : array.shape) number(std::uint64_t(extent));
-    number(array.checksum);
-  }
+  for (auto const& a : arrays)
+    bytes += fmt::format("{} {} {} {}\n", a.name.size(), a.name, type_name(a.type), shape_name(a.shape));
   return checksum(bytes.data(), 0, std::int64_t(bytes.size()));
 }
 

@@ -9,7 +9,7 @@
 
 namespace prowl::detail {
 
-inline constexpr std::int64_t array_format = 1;
+inline constexpr std::int64_t array_format = 2;
 
 hid_t file_type(ElementType type);
 hid_t memory_type(ElementType type);
@@ -60,10 +60,8 @@ struct HeaderArray {
   std::uint64_t checksum;
 };
 
-/// Arrays in order of their names.
-std::uint64_t
-header_checksum(std::map<std::string, std::variant<std::int64_t, std::string>> const& attributes,
-                std::map<std::string, std::string> const& texts, std::vector<HeaderArray> const& arrays);
+/// Of names, types and shapes, not of the elements' checksums.
+std::uint64_t checksum_of_list(std::vector<HeaderArray> const& arrays);
 
 /// The selection of rows [begin, end) in the file's dataset, and the memory that holds them.
 struct RowSelection {
