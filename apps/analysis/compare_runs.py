@@ -12,8 +12,9 @@ import sys
 
 
 def read(folder):
-    with open(os.path.join(folder, "metrics.jsonl")) as file:
-        return [json.loads(line) for line in file if line.strip()]
+    with open(os.path.join(folder, "metrics.jsonl"), encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    return [json.loads(line) for line in lines[:-1] if line.strip()]  # what has no end is being written
 
 
 def main():
@@ -21,6 +22,8 @@ def main():
     parser.add_argument("runs", nargs="+", help="folders of prowl-train; ratios are to the first")
     parser.add_argument("--label", nargs="*", default=[], help="a name for each run")
     arguments = parser.parse_args()
+    if len(arguments.label) > len(arguments.runs):
+        sys.exit(f"compare_runs.py: {len(arguments.label)} labels for {len(arguments.runs)} runs")
     labels = arguments.label + [os.path.basename(os.path.normpath(r)) for r in arguments.runs[len(arguments.label):]]
 
     print("| run | first validation loss | final validation loss | step, ms | optimizer a step, ms | ratio |")
@@ -29,7 +32,7 @@ def main():
     for folder, label in zip(arguments.runs, labels):
         try:
             rows = read(folder)
-        except (OSError, json.JSONDecodeError) as error:
+        except (OSError, ValueError) as error:
             sys.exit(f"compare_runs.py: {folder}: {error}")
         losses = [row["val_loss"] for row in rows if row.get("val_loss") is not None]
         steps = [row for row in rows if "seconds" in row]
@@ -39,7 +42,8 @@ def main():
         groups = [steps[i:i + 12] for i in range(0, len(steps), 12)]
         optimizer = statistics.median(statistics.fmean(s["optimizer_seconds"] for s in g) for g in groups)
         whole = statistics.median(statistics.fmean(s["seconds"] for s in g) for g in groups)
-        base = base or optimizer
+        base = base or optimizer or 1.0
+        label = label.replace("|", r"\|")  # which ends a cell
         print(f"| {label} | {losses[0]:.3f} | {losses[-1]:.4f} | {1e3 * whole:.0f} | {1e3 * optimizer:.2f} | {optimizer / base:.2f} |")
 
 

@@ -17,6 +17,7 @@ import matplotlib  # noqa: E402
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib import ticker  # noqa: E402
 
 COLOURS = ["#1f6f8b", "#d1495b", "#3a7d44", "#8e5ea2", "#c77d0a", "#555555"]
 
@@ -44,6 +45,9 @@ def read(run):
             training.append((step, row["loss"]))
         if row.get("val_loss") is not None:
             validation.append((step, row["val_loss"]))
+    values = [value for _, value in training + validation]
+    if values and not any(isinstance(value, (int, float)) and 0 < value < float("inf") for value in values):
+        sys.exit(f"plot_loss.py: {path}: no loss above 0 and below infinity")
     if not training and not validation:
         sys.exit(f"plot_loss.py: {path}: no losses yet")
     return training, validation
@@ -62,8 +66,26 @@ def smoothed(points, window):
 
 def tick_label(value, _position=None):
     """Plain numbers at 1, 2, 3 and 5 of each decade."""
-    shown = f"{value:.6g}"
-    return shown if shown.strip("0.")[:1] in "1235" and len(shown.strip("0.")) == 1 else ""
+    text = f"{value:.6g}"
+    return text if text.strip("0.")[:1] in "1235" and len(text.strip("0.")) == 1 else ""
+
+
+def label_losses(axes):
+    """Numbers on a logarithmic axis: those of tick_label, or round ones in even steps where they would be few."""
+    low, high = axes.get_ylim()
+    if high / low > 10:
+        axes.yaxis.set_major_formatter(tick_label)
+        axes.yaxis.set_minor_formatter(tick_label)
+        return
+    ticks = [tick for tick in ticker.MaxNLocator(6).tick_values(low, high) if low <= tick <= high]
+    axes.yaxis.set_major_locator(ticker.FixedLocator(ticks))
+    axes.yaxis.set_major_formatter("{x:.6g}")
+    axes.yaxis.set_minor_locator(ticker.NullLocator())
+
+
+def shown(name):
+    """As Matplotlib draws it: it takes dollars for formulas, and leaves what begins with _ out of legends."""
+    return (" " if name.startswith("_") else "") + name.replace("$", r"\$")
 
 
 class Parser(argparse.ArgumentParser):
@@ -85,7 +107,7 @@ def main():
         sys.exit(f"plot_loss.py: {len(arguments.label)} labels for {len(arguments.runs)} runs, expected as many")
     if arguments.smooth < 0:
         sys.exit(f"plot_loss.py: --smooth {arguments.smooth}, expected at least 0")
-    labels = arguments.label or [os.path.basename(os.path.abspath(run)) for run in arguments.runs]
+    labels = [shown(label) for label in arguments.label] or [shown(os.path.basename(os.path.abspath(run))) for run in arguments.runs]
 
     plt.rcParams.update({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False})
     figure, axes = plt.subplots(figsize=(7.2, 4.2), dpi=150)
@@ -102,8 +124,7 @@ def main():
                       label=f"{label}, validation ({last:.4f} at the end)")
     if not arguments.linear:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(tick_label)
-        axes.yaxis.set_minor_formatter(tick_label)
+        label_losses(axes)
     axes.set_xlabel("step")
     axes.set_ylabel("loss (mean squared error of the velocity)")
     axes.grid(True, which="both", color="#dddddd", linewidth=0.5)

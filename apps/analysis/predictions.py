@@ -13,7 +13,7 @@ def read(path):
     try:
         with open(path) as file:
             return json.load(file)
-    except (OSError, json.JSONDecodeError) as error:
+    except (OSError, ValueError) as error:
         sys.exit(f"predictions.py: {path}: {error}")
 
 

@@ -6,8 +6,8 @@
 #include <prowl/comm/agree.hpp>
 #include <prowl/core/bytes.hpp>
 #include <prowl/core/error.hpp>
-#include <prowl/core/process_memory.hpp>
 #include <prowl/io/atomic_file.hpp>
+#include <prowl/io/program_memory.hpp>
 #include <prowl/kernels/momentum.hpp>
 #include <prowl/kernels/reductions.hpp>
 #include <prowl/kernels/row_norm.hpp>
@@ -293,7 +293,7 @@ void run_calibration(Calibration const& options) {
   hardware.devices = world.size();
   hardware.max_nodes = 1;
   hardware.capacity_gib = capacity_gib(options, world.size());
-  if (hardware.host) hardware.reserved_gib = double(resident_bytes()) / gib;
+  if (hardware.host) hardware.reserved_gib = double(program_bytes()) / gib;
   if (hardware.reserved_gib >= hardware.capacity_gib)
     throw Error("--capacity-gib {}: expected more than the {:.3f} that this program takes",
                 hardware.capacity_gib, hardware.reserved_gib);

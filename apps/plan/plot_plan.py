@@ -62,7 +62,8 @@ def memory_parts(ways):
 def setting(document):
     count = document["parameters"]["trainable"]
     size = f"{count / 1e9:.3g} billion" if count >= 1e9 else f"{count / 1e6:.3g} million"
-    return f"{document['hardware']}; {size} parameters, products in {document['type']}"
+    hardware = document["hardware"].replace("$", r"\$")  # Matplotlib's sign of a formula
+    return f"{hardware}; {size} parameters, products in {document['type']}"
 
 
 def labels_and_title(ways):

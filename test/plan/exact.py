@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What prowl-plan says of a run is what the run's ledger counts, number for number, and what it holds."""
+"""What prowl-plan says of a run is what the run's ledger counts, number for number."""
 import json
 import os
 import re
@@ -16,7 +16,7 @@ max_nodes = 1
 host = true
 [memory]
 capacity_gib = 64.0
-reserved_gib = {process}
+reserved_gib = 0.0
 [intra]
 bandwidth_gbs = 1.0
 [inter]
@@ -40,10 +40,10 @@ gflops = 10.0
 
 
 class Exact(launch.Case):
-    def plan(self, run, ranks, options, process=0.0):
+    def plan(self, run, ranks, options):
         """The deck's own way."""
         hardware = self.folder / "host.toml"
-        hardware.write_text(HARDWARE.format(process=process))
+        hardware.write_text(HARDWARE)
         result = self.folder / f"{run}.json"
         command = [os.environ["PROWL_PLAN"], *map(str, self.arguments(run, options)), "--ranks", str(ranks),
                    "--hardware", hardware, "--json", result]
@@ -81,23 +81,6 @@ class Exact(launch.Case):
             self.assert_exact(3, 3, optimizer__system=system, optimizer__wire="bf16")
         for method in ("adamw", "rownorm", "muon"):
             self.assert_exact(2, 2, optimizer__method=method)
-
-    def test_memory_is_within_ten_percent_of_the_peak(self):
-        if os.environ.get("PROWL_SANITIZE"):
-            self.skipTest("a sanitizer needs memory of its own")
-        model = {"model.hidden": 256, "model.layers": 4, "model.patch": 4, "train.batch": 16, "run.steps": 3}
-        for ranks, replicas in ((1, 1), (2, 1), (3, 1), (4, 1), (2, 2), (4, 2)):
-            for placement in ("sharded", "dedicated"):
-                run = f"{placement}-{ranks}-{replicas}"
-                options = {**model, "parallel.placement": placement, "parallel.replicate": replicas}
-                # What the program takes before it has any array: the plan has it from the hardware's description.
-                dry = self.mpi("PROWL_TRAIN", ranks, *self.arguments(run, options), "--dry-run").out
-                process = float(re.search(r"process ([0-9.]+)", dry).group(1)) / 1024
-                planned = self.plan(run, ranks, options, process)["memory_bytes"]["total"]
-                self.train(run, ranks, **options)
-                peak = max(row["peak_bytes"] for row in self.metrics(run) if "peak_bytes" in row)
-                print(f"{run:12} {peak / 2**20:6.1f} MiB, {peak / planned:5.3f} of the plan")
-                self.assertLess(abs(peak - planned), 0.1 * planned, run)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <prowl/comm/runtime.hpp>
 #include <prowl/core/bytes.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/io/program_memory.hpp>
 #include <prowl/linalg/blas.hpp>
 
 namespace {
@@ -25,7 +26,8 @@ void print_plan(TrainOptions const& options, ModelConfig const& config, std::str
   auto const routes = route(list, optimizer);
   for (std::size_t i = 0; i < routes.size(); ++i)
     if (routes[i].rule == Rule::muon) muon += list[i].size();
-  auto const plan = largest_memory(options, config, mesh.place());
+  auto plan = largest_memory(options, config, mesh.place());
+  plan.process = program_bytes();
   if (world.rank() != 0) return;
   fmt::print("{}\n", deck);
   fmt::print("# parameters: {} trainable, {} with buffers, {} ({:.2f}%) updated by Muon\n", count.trainable,

@@ -26,7 +26,8 @@ std::int64_t host_batch_bytes(ModelConfig const& config, std::int64_t samples) {
   return checked_product({samples, elements, sizeof(float)}, "bytes of a batch on a rank");
 }
 
-/// Open MPI's non-blocking reduce-scatter works in two more arrays as long as the one that is sent; its reduce in one where a rank
+/// Open MPI's non-blocking reduce-scatter works in two more arrays as long as the one that is sent, of which two ranks
+/// use one; its reduce in one where a rank
 /// passes on what it gets from others, so among three ranks or more, and its all-reduce likewise; one unit is reduced at a time.
 /// What passes between ranks of a node goes through at most 512 fragments of 32 KiB a rank (its parameters
 /// btl_vader_free_list_max and btl_vader_max_send_size).
@@ -40,7 +41,7 @@ std::int64_t transport_bytes(Layout const& layout) {
     auto const packed = gathers ? unit.shards.size * layout.shards() : 0;
     auto const combined = layout.shards() > 2 ? unit.owned : 0;
     auto const handed_over = layout.place().replicas > 2 ? unit.owned_weights.size : 0;
-    scattered = std::max(scattered, 2 * packed + combined + handed_over);
+    scattered = std::max(scattered, (layout.shards() > 2 ? 2 : 1) * packed + combined + handed_over);
     sent = std::max(sent, packed + unit.owned);
   }
   auto const bytes = [](std::int64_t elements) { return elements * std::int64_t(sizeof(float)); };
@@ -85,7 +86,9 @@ MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, L
   plan.transport = transport_bytes(layout);
   for (std::size_t i = 0; i < layout.parameters().size(); ++i)
     plan.checkpoint = std::max(plan.checkpoint, layout.size(i) * std::int64_t(sizeof(float)));
-  plan.checkpoint = std::min(plan.checkpoint, array_file_piece_bytes);
+  constexpr std::int64_t of_a_dataset = 1024; // in HDF5's cache: up to three for a parameter
+  plan.checkpoint = std::min(plan.checkpoint, array_file_piece_bytes) +
+                    3 * std::int64_t(layout.parameters().size()) * of_a_dataset;
   return plan;
 }
 
