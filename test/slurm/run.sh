@@ -197,6 +197,8 @@ check_requeue() {
     until_true 120 "the job trains after $((stops - 1)) stops" steps $((10 * stops))
     scancel --signal=USR1 "$job.0"
     until_true 60 "the job is queued again, $stops times" is Restarts $stops
+    until_true 60 "the job waits" is JobState PENDING
+    scontrol update JobId="$job" StartTime=now # Slurm holds it back for two minutes
   done
   until_true 180 "the job ends" is JobState COMPLETED
   is ExitCode 0:0 || die "the job that was requeued ends with $(state ExitCode)"
