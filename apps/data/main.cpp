@@ -2,13 +2,14 @@
 #include <common/png.hpp>
 #include <data/commands.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/io/atomic_file.hpp>
 #include <prowl/io/dataset.hpp>
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
-#include <fstream>
 
 namespace prowl::data {
 
@@ -38,9 +39,7 @@ void export_pictures(std::string const& path, std::string const& folder, std::in
     auto const name = fmt::format("{}/{:06}", folder, i);
     dataset.read_samples(i, 1, planes.data());
     write_png(name + ".png", from_planes(planes.data(), int(dataset.height()), int(dataset.width())));
-    std::ofstream caption(name + ".txt");
-    caption << dataset.caption(i) << '\n';
-    if (!caption.flush()) throw Error("{}.txt: cannot be written", name);
+    write_file(name + ".txt", dataset.caption(i) + '\n');
   }
   fmt::print("{}: {} pictures with captions\n", folder, count);
 }
@@ -106,6 +105,7 @@ int run(int argc, char** argv) {
 } // namespace prowl::data
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN); // a file beyond the limit of its size is an error with its reason
   try {
     return prowl::data::run(argc, argv);
   } catch (std::exception const& error) {
