@@ -4,6 +4,7 @@
 #include <prowl/core/error.hpp>
 #include <prowl/io/atomic_file.hpp>
 #include <prowl/io/dataset.hpp>
+#include <prowl/io/dataset_summary.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -25,6 +26,10 @@ void show_info(std::string const& path) {
     fmt::print("  text        {}: {} tokens of {} features\n", encoder.name, encoder.tokens, encoder.width);
   fmt::print("  pooled      {}\n  text made by  {}\n  source      {}\n", dataset.pooled_width(),
              dataset.text_encoding(), dataset.source());
+  auto const summary = summarise(dataset);
+  fmt::print("  values      mean {:.4g}, deviation {:.4g} ({} training samples, evenly spread)\n",
+             summary.mean, summary.deviation, summary.samples);
+  for (auto const& warning : summary.warnings) fmt::print("warning: {}\n", warning);
 }
 
 void export_pictures(std::string const& path, std::string const& folder, std::int64_t count) {

@@ -3,6 +3,7 @@
 #include <dit/layout.hpp>
 
 #include <prowl/core/error.hpp>
+#include <prowl/io/dataset_summary.hpp>
 #include <prowl/optim/optimizer.hpp>
 #include <prowl/store/store_plan.hpp>
 
@@ -47,8 +48,11 @@ ParameterGroup parameter_group(GroupOptions const& o) {
 }
 
 void take_from(Dataset const& data, ModelConfig& config) {
-  if (data.height() != data.width())
-    throw Error("{}: samples of {} x {}, expected squares", data.path(), data.height(), data.width());
+  if (data.height() != data.width()) {
+    auto const hint = shape_warning(data);
+    throw Error("{}: samples of {} x {}, expected squares{}{}", data.path(), data.height(), data.width(),
+                hint.empty() ? "" : "; ", hint);
+  }
   config.channels = int(data.channels());
   config.image_size = int(data.height());
   config.pooled_width = int(data.pooled_width());

@@ -11,6 +11,7 @@
 #include <prowl/core/trace.hpp>
 #include <prowl/io/atomic_file.hpp>
 #include <prowl/io/checkpoint.hpp>
+#include <prowl/io/dataset_summary.hpp>
 #include <prowl/optim/ownership.hpp>
 #include <prowl/store/store_plan.hpp>
 
@@ -57,6 +58,9 @@ Trainer::Trainer(Execution const& exec, Communicator const& world, Ledger& ledge
     if (error) throw Error("run.folder: {}: cannot be created: {}", folder, error.message());
   });
   resume();
+  together_on(0, world_.mpi(), [&] {
+    for (auto const& line : lines(data_, summarise(data_))) say(line);
+  });
   print_plan();
   together_on(0, world_.mpi(), [&] {
     write_file(folder + "/deck.toml", deck_);
