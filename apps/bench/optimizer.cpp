@@ -8,6 +8,7 @@
 #include <prowl/core/bytes.hpp>
 #include <prowl/core/error.hpp>
 #include <prowl/core/trace.hpp>
+#include <prowl/io/atomic_file.hpp>
 #include <prowl/kernels/fill.hpp>
 #include <prowl/optim/optimizer.hpp>
 #include <prowl/optim/ownership.hpp>
@@ -16,7 +17,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
 #include <memory>
 
 namespace prowl::bench {
@@ -233,10 +233,7 @@ void run_optimizer(OptimizerBench const& bench) {
   auto const result = describe(bench, store, methods);
   if (world.rank() == 0) print_table(result);
   together_on(0, world.mpi(), [&] {
-    if (bench.json.empty()) return;
-    std::ofstream file(bench.json);
-    file << result.dump(2) << '\n';
-    if (!file.flush()) throw Error("{}: cannot be written", bench.json);
+    if (!bench.json.empty()) write_file(bench.json, result.dump(2) + '\n');
   });
   methods.clear();
   if (!bench.trace.empty()) record_timeline(bench, exec, world, store);

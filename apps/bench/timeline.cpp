@@ -3,9 +3,9 @@
 #include <prowl/comm/agree.hpp>
 #include <prowl/core/error.hpp>
 #include <prowl/core/trace.hpp>
+#include <prowl/io/atomic_file.hpp>
 
 #include <algorithm>
-#include <fstream>
 #include <numeric>
 #include <vector>
 
@@ -54,11 +54,8 @@ Overlap measure_overlap(Communicator const& world) {
 
 void write_trace(Communicator const& world, std::string const& path) {
   auto const events = gather_text(world, trace::json(world.rank()));
-  together_on(0, world.mpi(), [&] {
-    std::ofstream file(path);
-    file << "{\"traceEvents\":[\n" << events << "\n]}\n";
-    if (!file.flush()) throw Error("{}: cannot be written", path);
-  });
+  together_on(0, world.mpi(),
+              [&] { write_file(path, fmt::format("{{\"traceEvents\":[\n{}\n]}}\n", events)); });
 }
 
 } // namespace prowl::bench

@@ -3,13 +3,15 @@
 #include <common/png.hpp>
 #include <data/commands.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/io/atomic_file.hpp>
 #include <prowl/io/dataset.hpp>
+#include <prowl/io/dataset_summary.hpp>
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
-#include <fstream>
 
 namespace prowl::data {
 
@@ -25,6 +27,10 @@ void show_info(std::string const& path) {
     fmt::print("  text        {}: {} tokens of {} features\n", encoder.name, encoder.tokens, encoder.width);
   fmt::print("  pooled      {}\n  text made by  {}\n  source      {}\n", dataset.pooled_width(),
              dataset.text_encoding(), dataset.source());
+  auto const summary = summarise(dataset);
+  fmt::print("  values      mean {:.4g}, deviation {:.4g} ({} training samples, evenly spread)\n",
+             summary.mean, summary.deviation, summary.samples);
+  for (auto const& warning : summary.warnings) fmt::print("warning: {}\n", warning);
 }
 
 void export_pictures(std::string const& path, std::string const& folder, std::int64_t count) {
@@ -39,9 +45,7 @@ void export_pictures(std::string const& path, std::string const& folder, std::in
     auto const name = fmt::format("{}/{:06}", folder, i);
     dataset.read_samples(i, 1, planes.data());
     write_png(name + ".png", from_planes(planes.data(), int(dataset.height()), int(dataset.width())));
-    std::ofstream caption(name + ".txt");
-    caption << dataset.caption(i) << '\n';
-    if (!caption.flush()) throw Error("{}.txt: cannot be written", name);
+    write_file(name + ".txt", dataset.caption(i) + '\n');
   }
   fmt::print("{}: {} pictures with captions\n", folder, count);
 }
@@ -107,6 +111,7 @@ int run(int argc, char** argv) {
 } // namespace prowl::data
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN); // a file beyond the limit of its size is an error with its reason
   try {
     return prowl::data::run(argc, argv);
   } catch (std::exception const& error) {

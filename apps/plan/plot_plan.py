@@ -190,6 +190,7 @@ def main():
         sys.exit(f"plot_plan.py: {data}: not a document of prowl-plan ({error!r})")
     part = f"{picture}.writing-{os.getpid()}{suffix}"  # the picture appears whole or not at all
     try:
+        os.makedirs(os.path.dirname(picture) or ".", exist_ok=True)
         plt.savefig(part, metadata=UNDATED[suffix])
         os.replace(part, picture)
     except (OSError, ValueError) as error:

@@ -66,8 +66,7 @@ AtomicFile::AtomicFile(std::string target) : target_(std::move(target)) {
   for (int links = 0; !direct_ && fs::is_symlink(target_) && links < 40; ++links)
     target_ = (fs::absolute(target_).parent_path() / fs::read_symlink(target_)).string();
   auto const folder = fs::absolute(target_).parent_path();
-  if (!fs::is_directory(folder))
-    throw Error("{}: cannot be written: there is no folder {}", target_, folder.string());
+  create_folders(folder);
   if (fs::is_directory(target_)) throw Error("{}: is a folder, expected a file to write", target_);
   if (direct_) {
     path_ = target_;
@@ -79,7 +78,26 @@ AtomicFile::AtomicFile(std::string target) : target_(std::move(target)) {
 }
 
 AtomicFile::~AtomicFile() {
-  if (!committed_ && !direct_) ::unlink(path_.c_str());
+  if (committed_ || direct_) return;
+  ::unlink(path_.c_str());
+  remove_folders();
+}
+
+void AtomicFile::create_folders(std::filesystem::path const& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (auto missing = folder; !missing.empty() && !fs::exists(missing, error);
+       missing = missing.parent_path())
+    folders_.push_back(missing.string());
+  fs::create_directories(folder, error);
+  if (fs::is_directory(folder)) return;
+  remove_folders();
+  throw Error("{}: cannot be written: there is no folder {}, and it cannot be created: {}", target_,
+              folder.string(), error ? error.message() : std::strerror(ENOTDIR));
+}
+
+void AtomicFile::remove_folders() {
+  for (auto const& folder : folders_) ::rmdir(folder.c_str()); // not where something is in it by now
 }
 
 void AtomicFile::commit() {

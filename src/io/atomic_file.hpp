@@ -1,7 +1,9 @@
 /// Files that appear whole or not at all.
 #pragma once
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 namespace prowl {
 
@@ -13,7 +15,8 @@ namespace prowl {
 /// target's folder is removed when the next file is written there.
 class AtomicFile {
 public:
-  /// Throws Error naming the target where its folder is missing, or where it is a folder.
+  /// Creates the folders that it will be in, which go again where it is not committed. Throws Error naming the target
+  /// where they cannot be created, or where it is a folder.
   explicit AtomicFile(std::string target);
   AtomicFile(AtomicFile const&) = delete;
   AtomicFile& operator=(AtomicFile const&) = delete;
@@ -27,8 +30,12 @@ public:
   void commit();
 
 private:
+  void create_folders(std::filesystem::path const& folder);
+  void remove_folders();
+
   std::string target_, path_;
-  bool direct_ = false; ///< the target is no file
+  std::vector<std::string> folders_; ///< created here, the innermost first
+  bool direct_ = false;              ///< the target is no file
   bool committed_ = false;
 };
 

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,8 +27,16 @@ struct Result {
   std::string text; // both streams
 };
 
-Result prowl_data(std::string const& arguments) {
+// `largest_file`: bytes.
+Result prowl_data(std::string const& arguments, std::int64_t largest_file = -1) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  if (largest_file >= 0) {
+    rlimit const limit{rlim_t(largest_file), before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
   std::FILE* pipe = ::popen((PROWL_DATA " " + arguments + " 2>&1").c_str(), "r");
+  ::setrlimit(RLIMIT_FSIZE, &before);
   Result result{0, {}};
   std::array<char, 256> part{};
   while (std::fgets(part.data(), int(part.size()), pipe)) result.text += part.data();
@@ -190,9 +200,57 @@ TEST_F(DataTest, problems_name_the_file_and_leave_no_data_set) {
   fs::remove(path("in/b.png"));
   expect(run + " --background pink", "background \"pink\": white, black, grey or #rrggbb expected");
   expect("images " + path("none") + " " + path("out.h5"), path("none") + ": no such folder");
-  expect("images " + path("in") + " " + path("none/out.h5"),
-         path("none/out.h5") + ": cannot be written: there is no");
+  expect("images " + path("in") + " " + path("in/a.png/out.h5"),
+         path("in/a.png/out.h5") + ": cannot be written: there is no");
+  write("in/a.txt", "caf\xe9");
+  expect("images " + path("in") + " " + path("new/out.h5"), path("in/a.txt") + ": byte 0xe9 at offset 3");
+  write("in/a.txt", "noise");
+  write("in/b.png", "no picture");
+  expect("images " + path("in") + " " + path("new/deep/out.h5"),
+         path("in/b.png") + ": cannot be read as PNG: ");
+  fs::remove(path("in/b.png"));
   expect("emoji " + path("out.h5") + " --font " + path("f.ttf"), path("f.ttf") + ": no such font");
   expect("emoji " + path("out.h5") + " --list " + path("l.txt"), path("l.txt") + ": cannot be read");
   expect("info " + path("out.h5"), path("out.h5") + ": no such data set");
+}
+
+TEST_F(DataTest, folders_of_an_output_are_created) {
+  write("list.txt", "1F34E ; fully-qualified # x E0.6 red apple\n");
+  auto const emoji = "emoji " + path("new/deep/a.h5") + " --size 4 --list " + path("list.txt");
+  ASSERT_EQ(prowl_data(emoji).status, 0);
+  ASSERT_EQ(prowl_data("export " + path("new/deep/a.h5") + " " + path("other/deep")).status, 0);
+  EXPECT_EQ(prowl::read_png(path("other/deep/000000.png")).width, 4);
+  prowl::write_png(path("third/deep/a.png"), prowl::Picture(1, 1, 3));
+  EXPECT_TRUE(fs::exists(path("third/deep/a.png")));
+}
+
+// A limit of the file's size stands for a full disk: writing fails in the same places.
+TEST_F(DataTest, a_full_disk_is_one_message_and_leaves_nothing) {
+  for (int i = 0; i < 20; ++i) {
+    prowl::write_png(path(fmt::format("in/{}.png", i)), prowl::Picture(2, 2, 3));
+    write(fmt::format("in/{}.txt", i), std::string(20000, 'a') + std::to_string(i));
+  }
+  auto const run = "images " + path("in") + " " + path("new/out.h5") + " --size 32";
+  ASSERT_EQ(prowl_data(run).status, 0);
+  auto const size = std::int64_t(fs::file_size(path("new/out.h5")));
+  EXPECT_LT(size, 20 * (3072 + 12 * 64 * 4 + 64 * 4 + 20000) + (1 << 16));
+  fs::remove_all(path("new"));
+  // Before the arrays, between them, before the captions, at the last byte.
+  for (auto const limit :
+       {std::int64_t(1), std::int64_t(4000), size / 8, size / 4, size / 2, size * 3 / 4, size - 1}) {
+    auto const result = prowl_data(run, limit);
+    EXPECT_TRUE(WIFEXITED(result.status) && WEXITSTATUS(result.status) != 0) << result.status;
+    EXPECT_EQ(result.text.substr(0, result.text.find(", ")),
+              "prowl-data: " + path("new/out.h5") + ": cannot be written")
+        << limit;
+    EXPECT_NE(result.text.find("File too large\n"), std::string::npos) << result.text;
+    EXPECT_EQ(std::count(result.text.begin(), result.text.end(), '\n'), 1) << result.text;
+    EXPECT_FALSE(fs::exists(path("new")));
+  }
+  ASSERT_EQ(prowl_data(run, 4 * size).status, 0);
+  auto const exported = prowl_data("export " + path("new/out.h5") + " " + path("back"), 50);
+  EXPECT_TRUE(WIFEXITED(exported.status) && WEXITSTATUS(exported.status) != 0);
+  EXPECT_NE(exported.text.find(path("back/000000.png") + ": cannot be written: "), std::string::npos)
+      << exported.text;
+  EXPECT_TRUE(fs::is_empty(path("back")));
 }

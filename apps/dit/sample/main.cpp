@@ -102,6 +102,9 @@ void write_pictures(SampleRun const& o, ModelConfig const& config, std::vector<f
 void write_arrays(SampleRun const& o, ModelConfig const& config, std::vector<float> const& samples,
                   std::int64_t count, Communicator const& world) {
   bool const here = world.rank() == 0;
+  together_on(0, world.mpi(), [&] {
+    std::filesystem::create_directories(std::filesystem::absolute(o.arrays).parent_path());
+  });
   ArrayFileContents contents;
   contents.arrays.push_back({"samples",
                              {count, config.channels, config.image_size, config.image_size},

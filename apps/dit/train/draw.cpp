@@ -7,6 +7,7 @@
 #include <prowl/core/error.hpp>
 #include <prowl/io/hashed_text.hpp>
 #include <prowl/io/loader.hpp>
+#include <prowl/io/text.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -64,9 +65,10 @@ CaptionFeatures encode_prompts(ModelConfig const& config, std::string const& tex
   CaptionFeatures result;
   result.count = std::int64_t(prompts.size());
   result.text.resize(1);
-  for (auto const& prompt : prompts) {
-    if (prompt.starts_with('@'))
-      throw Error("prompt \"{}\": no file is read, expected the prompt itself", prompt);
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    if (prompts[i].starts_with('@'))
+      throw Error("prompt \"{}\": no file is read, expected the prompt itself", prompts[i]);
+    auto const prompt = normalised(prompts[i], fmt::format("prompt {}", i + 1));
     append(result.text[0], hash.features(prompt));
     append(result.pooled, hash.pooled(prompt));
   }

@@ -4,6 +4,7 @@
 
 #include <prowl/core/checked.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/io/dataset_summary.hpp>
 #include <prowl/optim/optimizer.hpp>
 #include <prowl/store/store_plan.hpp>
 
@@ -49,8 +50,11 @@ ParameterGroup parameter_group(GroupOptions const& o) {
 }
 
 void take_from(Dataset const& data, ModelConfig& config) {
-  if (data.height() != data.width())
-    throw Error("{}: samples of {} x {}, expected squares", data.path(), data.height(), data.width());
+  if (data.height() != data.width()) {
+    auto const hint = shape_warning(data);
+    throw Error("{}: samples of {} x {}, expected squares{}{}", data.path(), data.height(), data.width(),
+                hint.empty() ? "" : "; ", hint);
+  }
   auto const samples =
       fmt::format("{}: {} of {} x {} x {} x {}", data.path(), data.latents() ? "/latents" : "/images",
                   data.size(), data.channels(), data.height(), data.width());

@@ -11,6 +11,7 @@
 #include <prowl/core/process_memory.hpp>
 #include <prowl/core/trace.hpp>
 #include <prowl/io/atomic_file.hpp>
+#include <prowl/io/dataset_summary.hpp>
 #include <prowl/optim/ownership.hpp>
 #include <prowl/store/store_plan.hpp>
 
@@ -71,6 +72,9 @@ Trainer::Trainer(Execution const& exec, Communicator const& world, Ledger& ledge
   if (!options.sample.prompts.empty())
     prompts_ = encode_prompts(config_, data_.text_encoding(), options.sample.prompts);
   resume();
+  together_on(0, world_.mpi(), [&] {
+    for (auto const& line : lines(data_, summarise(data_))) say(line);
+  });
   print_plan();
   folder_.write_deck(position_.step, texts_.deck);
   together_on(0, world_.mpi(), [&] {
