@@ -7,6 +7,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
 endif()
 if(PROWL_WERROR)
   target_compile_options(prowl_compile_options INTERFACE -Werror)
+  if(CMAKE_CXX_COMPILER MATCHES "nvcc_wrapper$")
+    target_compile_options(prowl_compile_options INTERFACE -Werror=all-warnings) # of nvcc itself
+  endif()
 endif()
 if(PROWL_NATIVE)
   # GCC 12 with AVX-512 compiles the constant {3, 3, 3, 0} to four threes (Debian 12's 12.2; -O3, from x86-64-v4): flags are taken

@@ -1,9 +1,10 @@
-# Which sources meet nvcc, in the two ways to build with it.
+# Which sources meet nvcc: those that include Kokkos, themselves or through headers of this project, since a Kokkos built for
+# CUDA accepts no other compiler. All others go to the host's compiler, as nvcc cannot digest every header of the host's.
 #
-# 1. With Kokkos's nvcc_wrapper as the compiler, those that include Kokkos, themselves or through headers of this project:
-# Kokkos's headers accept no other compiler. All others go to the host's compiler, since nvcc's front end cannot digest
-# every header of the host's libraries.
-#
+# - With Kokkos's nvcc_wrapper as the compiler, that is the build.
+# - With PROWL_KOKKOS_CUDA_INCLUDE (Kokkos's headers alone), the target prowl-device compiles them for Hopper beside the build
+#   for the host, and the test device_compile builds that target: shows that they compile; nothing is linked.
+
 # prowl_includes_kokkos(RESULT FILE): sets RESULT in the caller's scope.
 function(prowl_includes_kokkos result file)
   get_property(known GLOBAL PROPERTY prowl_includes_kokkos:${file})
@@ -30,7 +31,30 @@ function(prowl_includes_kokkos result file)
   set(${result} ${known} PARENT_SCOPE)
 endfunction()
 
-function(prowl_keep_from_nvcc folder)
+# What a source's target is compiled with, for nvcc alone; Kokkos Kernels has no headers for CUDA there.
+function(prowl_compile_for_device target file)
+  set(ours "^(${PROJECT_BINARY_DIR}/include|${PROJECT_SOURCE_DIR}/apps)$")
+  set(includes "$<REMOVE_DUPLICATES:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>>")
+  set(includes "$<FILTER:${includes},EXCLUDE,^/usr/include$>") # naming it would change the order of the compiler's own
+  set(definitions "$<FILTER:$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>,EXCLUDE,^PROWL_HAS_KOKKOS_KERNELS$>")
+  set(flags -x cu -std=c++20 -arch=sm_90 --extended-lambda -isystem ${PROWL_KOKKOS_CUDA_INCLUDE}
+            "-I;$<JOIN:$<FILTER:${includes},INCLUDE,${ours}>,;-I;>"
+            "-isystem;$<JOIN:$<FILTER:${includes},EXCLUDE,${ours}>,;-isystem;>" "-D;$<JOIN:${definitions},;-D;>")
+  if(PROWL_WERROR)
+    list(APPEND flags --Werror all-warnings)
+  endif()
+  file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${file})
+  set(object ${PROJECT_BINARY_DIR}/device/${name}.o)
+  get_filename_component(folder ${object} DIRECTORY)
+  file(MAKE_DIRECTORY ${folder})
+  add_custom_command(OUTPUT ${object}
+    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${PROWL_NVCC} "${flags}" -MD -MF ${object}.d -c ${file} -o ${object}
+    DEPENDS ${file} DEPFILE ${object}.d COMMAND_EXPAND_LISTS VERBATIM COMMENT "Compiling ${name} for sm_90")
+  set_property(GLOBAL APPEND PROPERTY PROWL_DEVICE_OBJECTS ${object})
+endfunction()
+
+# All sources of the targets in `folder` and below, each to its compiler.
+function(prowl_sort_sources folder)
   get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
   foreach(target IN LISTS targets)
     get_target_property(sources ${target} SOURCES)
@@ -38,35 +62,32 @@ function(prowl_keep_from_nvcc folder)
     foreach(source IN LISTS sources)
       get_filename_component(file ${source} ABSOLUTE BASE_DIR ${folder})
       prowl_includes_kokkos(for_nvcc ${file})
-      if(NOT for_nvcc)
+      if(PROWL_NVCC_WRAPPER AND NOT for_nvcc)
         set_property(SOURCE ${file} TARGET_DIRECTORY ${target} APPEND PROPERTY COMPILE_OPTIONS --host-only)
+      elseif(PROWL_KOKKOS_CUDA_INCLUDE AND for_nvcc AND file MATCHES "^${PROJECT_SOURCE_DIR}/(src|apps)/")
+        prowl_compile_for_device(${target} ${file})
       endif()
     endforeach()
   endforeach()
   get_property(folders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
   foreach(folder IN LISTS folders)
-    prowl_keep_from_nvcc(${folder})
+    prowl_sort_sources(${folder})
   endforeach()
 endfunction()
 
-# At the end of the configuration, when every folder has its targets.
-if(CMAKE_CXX_COMPILER MATCHES "nvcc_wrapper$")
-  cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL prowl_keep_from_nvcc ${PROJECT_SOURCE_DIR})
-endif()
-
-# 2. Without a Kokkos built for CUDA, only its headers, every device translation unit compiles for Hopper, which shows that the
-# device code compiles where no GPU is; nothing is linked.
-#
-# prowl_device_sources(FILE...): names the caller's files that hold kernels. With PROWL_KOKKOS_CUDA_INCLUDE set, the
-# target prowl-device compiles them all (only that: nothing is linked), and the test device_compile builds that target.
-function(prowl_device_sources)
-  foreach(source IN LISTS ARGN)
-    get_filename_component(source ${source} ABSOLUTE)
-    set_property(GLOBAL APPEND PROPERTY PROWL_DEVICE_SOURCES ${source})
-  endforeach()
+function(prowl_separate_device_code)
+  prowl_sort_sources(${PROJECT_SOURCE_DIR})
+  if(PROWL_KOKKOS_CUDA_INCLUDE)
+    get_property(objects GLOBAL PROPERTY PROWL_DEVICE_OBJECTS)
+    add_custom_target(prowl-device DEPENDS ${objects})
+    if(PROWL_BUILD_TESTS)
+      add_test(NAME device_compile COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target prowl-device)
+      set_tests_properties(device_compile PROPERTIES TIMEOUT 1800 RUN_SERIAL TRUE)
+    endif()
+  endif()
 endfunction()
 
-function(prowl_add_device_target)
+if(PROWL_KOKKOS_CUDA_INCLUDE)
   if(NOT EXISTS ${PROWL_KOKKOS_CUDA_INCLUDE}/Kokkos_Core.hpp)
     message(FATAL_ERROR "PROWL_KOKKOS_CUDA_INCLUDE is ${PROWL_KOKKOS_CUDA_INCLUDE}, but there is no Kokkos_Core.hpp in it")
   endif()
@@ -74,37 +95,11 @@ function(prowl_add_device_target)
   if(NOT PROWL_NVCC)
     message(FATAL_ERROR "PROWL_KOKKOS_CUDA_INCLUDE is set, but nvcc was not found: set -DPROWL_NVCC=...")
   endif()
-
-  set(flags -x cu -std=c++20 -arch=sm_90 --extended-lambda --expt-relaxed-constexpr
-            -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX
-            -isystem ${PROWL_KOKKOS_CUDA_INCLUDE} -I ${PROJECT_BINARY_DIR}/include -I ${PROJECT_SOURCE_DIR}/apps)
-  foreach(folder IN LISTS MPI_CXX_INCLUDE_DIRS)
-    list(APPEND flags -isystem ${folder})
-  endforeach()
-  if(PROWL_WERROR)
-    list(APPEND flags --Werror all-warnings)
-  endif()
-
-  get_property(sources GLOBAL PROPERTY PROWL_DEVICE_SOURCES)
-  set(objects)
-  foreach(source IN LISTS sources)
-    file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${source})
-    set(object ${PROJECT_BINARY_DIR}/device/${name}.o)
-    get_filename_component(folder ${object} DIRECTORY)
-    file(MAKE_DIRECTORY ${folder})
-    add_custom_command(OUTPUT ${object}
-      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${PROWL_NVCC} ${flags} -MD -MF ${object}.d -c ${source} -o ${object}
-      DEPENDS ${source} DEPFILE ${object}.d VERBATIM COMMENT "Compiling ${name} for sm_90")
-    list(APPEND objects ${object})
-  endforeach()
-  add_custom_target(prowl-device DEPENDS ${objects})
-  if(PROWL_BUILD_TESTS)
-    add_test(NAME device_compile COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target prowl-device)
-    set_tests_properties(device_compile PROPERTIES TIMEOUT 1800 RUN_SERIAL TRUE)
-  endif()
-endfunction()
-
-# At the end of the configuration, when every folder has named its files.
-if(PROWL_KOKKOS_CUDA_INCLUDE)
-  cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL prowl_add_device_target)
+endif()
+if(CMAKE_CXX_COMPILER MATCHES "nvcc_wrapper$")
+  set(PROWL_NVCC_WRAPPER TRUE)
+endif()
+# At the end of the configuration, when every folder has its targets.
+if(PROWL_NVCC_WRAPPER OR PROWL_KOKKOS_CUDA_INCLUDE)
+  cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL prowl_separate_device_code)
 endif()
