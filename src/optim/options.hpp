@@ -81,13 +81,13 @@ struct Route {
 };
 
 /// Two-dimensional parameters of transformer blocks (a name with `blocks.N` or `layers.N`) go to Muon, all
-/// others to sharded AdamW, unless a group says otherwise. Throws Error naming the parameter or the group and the
-/// value: K < 1, gamma <= 0, mu outside [0, 1), a rate that float32 does not hold, a Muon route on a parameter that is not
-/// two-dimensional, a pattern that matches nothing.
+/// others to sharded AdamW, unless a group says otherwise. Throws Error naming the parameter or the group and
+/// the value: K < 1, gamma <= 0, mu outside [0, 1), a rate that float32 does not hold, a Muon route on a
+/// parameter that is not two-dimensional, a pattern that matches nothing.
 std::vector<Route> route(std::vector<Parameter> const& parameters, OptimizerOptions const& options);
 
-/// Throws Error naming the parameter unless what multiplies its direction and its weights at `factor` times its rate is a finite
-/// float32.
+/// Throws Error naming the parameter unless what multiplies its direction and its weights at `factor` times
+/// its rate is a finite float32.
 void require_rate(Parameter const& parameter, Route const& route, double factor);
 
 /// s(W). Throws Error for an extent below 1.
