@@ -17,8 +17,8 @@ namespace prowl {
 ///
 /// Asynchronous calls take T = float, double, bfloat16 (moved, never summed), return at once, and progress
 /// while the host computes. They first wait for `exec`, whose kernels fill the buffers; buffers that MPI
-/// cannot reach go through the host. Sizes that do not fit together, or over 2^31 elements a rank, and a root that is no rank of
-/// the group throw Error.
+/// cannot reach go through the host. Sizes that do not fit together, or over 2^31 elements a rank, and a root
+/// that is no rank of the group throw Error.
 class Communicator {
 public:
   /// Duplicates `comm`. Throws Error unless MPI was started with MPI_THREAD_MULTIPLE (prowl::run does). Calls are counted in `ledger`, which must outlive the
@@ -46,7 +46,8 @@ public:
   template <class T>
   Request all_reduce(Execution const& exec, Vector<T> const& values, Purpose purpose) const;
 
-  /// sums (n) <- sum over ranks of sums of squares that are stored as square_sum.hpp says. Counted as an all-reduce.
+  /// sums (n) <- sum over ranks of sums of squares that are stored as square_sum.hpp says. Counted as an
+  /// all-reduce.
   Request all_reduce_squares(Execution const& exec, Vector<float> const& sums, Purpose purpose) const;
 
   /// values (n) <- those of `root`.

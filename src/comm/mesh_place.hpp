@@ -15,7 +15,8 @@ struct MeshPlace {
   bool operator==(MeshPlace const&) const = default;
 };
 
-/// Throws Error unless every extent is at least 1, their product at most `most_ranks`, and the rank one of them.
+/// Throws Error unless every extent is at least 1, their product at most `most_ranks`, and the rank one of
+/// them.
 void require_place(MeshPlace const& place);
 
 /// The groups of ranks that a rank is in.

@@ -1,5 +1,5 @@
-/// Sums of squares of floats, as floats: a square may be beyond a float, so the sign, which a sum of squares does not need,
-/// says in which unit it is stored.
+/// Sums of squares of floats, as floats: a square may be beyond a float, so the sign, which a sum of squares
+/// does not need, says in which unit it is stored.
 #pragma once
 
 #include <Kokkos_Core.hpp>
@@ -8,8 +8,8 @@
 
 namespace prowl {
 
-/// Up to the largest float as it is (the bits of a plain float), above that as minus its 2^-200-fold, which reaches to 2^328.
-/// A NaN stays one.
+/// Up to the largest float as it is (the bits of a plain float), above that as minus its 2^-200-fold, which
+/// reaches to 2^328. A NaN stays one.
 KOKKOS_INLINE_FUNCTION float store_square_sum(double sum) {
   constexpr double unit = 0x1p-200, largest = 3.4028234663852886e38;
   return sum <= largest ? float(sum) : -float(unit * sum);

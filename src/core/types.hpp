@@ -41,7 +41,8 @@ Vector<T> as_vector(Matrix<T> const& m) {
   return Vector<T>(m.data(), m.size());
 }
 
-/// Elements [begin, begin + size) of a vector; keeps its memory alive. Throws Error where the vector has not all of them.
+/// Elements [begin, begin + size) of a vector; keeps its memory alive. Throws Error where the vector has not
+/// all of them.
 template <class T>
 Vector<T> slice(Vector<T> const& v, std::int64_t begin, std::int64_t size) {
   require_part(begin, size, v.size());

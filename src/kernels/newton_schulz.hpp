@@ -23,8 +23,9 @@ void newton_schulz(Execution const& exec, Matrix<float> const& x, Vector<float> 
 /// The Gram form, for a matrix of which each rank of a group has a part, cut along its long side: X <- Q X with Q a
 /// polynomial in A = X X^T, where A is the sum of the parts' A and Q is the same on every rank. `tall` is the whole matrix's.
 ///
-/// The squares in A must be floats (elements below 1e18; the map ignores scale), and an error of eps ||X||_F^2 in A moves a singular value s of X by
-/// up to eps ||X||_F^2 / (2 s^2): 1% where s is 1/600 of the Frobenius norm.
+/// The squares in A must be floats (elements below 1e18; the map ignores scale), and an error of eps
+/// ||X||_F^2 in A moves a singular value s of X by up to eps ||X||_F^2 / (2 s^2): 1% where s is 1/600 of the
+/// Frobenius norm.
 ///
 /// First the part's Gram matrix (r x r): X X^T, or X^T X of a tall one; zero for an empty part.
 void newton_schulz_gram(Execution const& exec, bool tall, Matrix<float const> const& part,

@@ -19,7 +19,8 @@ constexpr int column_lanes = host_accessible ? 1 : 32;
 // Columns that a team sums: on the host enough for contiguous access, few enough for the nearest cache.
 constexpr std::int64_t column_block = host_accessible ? 256 : 32;
 
-/// Rounded to a float, so that a product with a float is rounded as floats are, unless it is below those of full precision.
+/// Rounded to a float, so that a product with a float is rounded as floats are, unless it is below those of
+/// full precision.
 KOKKOS_INLINE_FUNCTION double norm_factor(float gamma, double sum) {
   double const norm = math::sqrt(sum);
   // Written so that a NaN stays one.

@@ -14,8 +14,9 @@ inline constexpr double row_norm_epsilon = 1e-8;
 /// alone.
 void row_norm(Execution const& exec, float gamma, Matrix<float> const& x);
 
-/// For wide matrices of which each rank has some columns, the part of a rank: sums_i <- sum_j x_ij^2 over them (none: 0), added
-/// in double and rounded once, stored as square_sum.hpp says: they add up with add_square_sums. Throws Error unless sums has an element a row.
+/// For wide matrices of which each rank has some columns, the part of a rank: sums_i <- sum_j x_ij^2 over
+/// them (none: 0), added in double, rounded once and stored as square_sum.hpp says: they add up with
+/// add_square_sums. Throws Error unless sums has an element a row.
 void row_sum_squares(Execution const& exec, Matrix<float const> const& x, Vector<float> const& sums);
 
 /// In place, with the sums over all columns: x_ij <- gamma / max(sqrt(sums_i), 1e-8) x_ij. Throws Error unless sums has an

@@ -81,7 +81,8 @@ void MatrixUpdate::measure_momenta() {
   for (auto& bound : bounds_) bound = std::sqrt(bound);
 }
 
-/// A power of two that leaves squares of a split matrix's elements floats; 1 unless it is very large. NS5 ignores scale.
+/// A power of two that leaves squares of a split matrix's elements floats; 1 unless it is very large. NS5
+/// ignores scale.
 double MatrixUpdate::gram_scale(std::size_t parameter) const {
   return bounds_[parameter] < 0x1p50 ? 1 : std::exp2(-std::ilogb(bounds_[parameter]));
 }

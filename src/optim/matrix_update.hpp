@@ -21,8 +21,8 @@ public:
   /// Step t. `meanwhile` is called once, when the first collective of the step is under way.
   void step(std::int64_t t, double rate_factor, std::function<void()> const& meanwhile);
 
-  /// Before a step: the norms of the gradients that it feeds, by parameter, the same on all ranks. They bound those of the
-  /// momenta.
+  /// Before a step: the norms of the gradients that it feeds, by parameter, the same on all ranks. They bound
+  /// those of the momenta.
   void follow(std::vector<double> const& gradient_norms);
   /// After momenta were written elsewhere. Collective.
   void measure_momenta();

@@ -47,7 +47,8 @@ Optimizer::Optimizer(Execution const& exec, Store& store, OptimizerOptions const
 
 Optimizer::~Optimizer() = default;
 
-/// The norm of the whole gradient and those of the parameters, and whose are not finite, the same on all ranks.
+/// The norm of the whole gradient and those of the parameters, and whose are not finite, the same on all
+/// ranks.
 Optimizer::Report Optimizer::check_gradients(std::vector<double>& norms) {
   trace::Span const span("gradient norm");
   auto const& layout = store_.layout();
@@ -73,8 +74,8 @@ Optimizer::Report Optimizer::check_gradients(std::vector<double>& norms) {
   return report;
 }
 
-/// Throws where a gradient that is not finite is one too many: always where weights or state are not, which every later step
-/// would find again.
+/// Throws where a gradient that is not finite is one too many: always where weights or state are not, which
+/// every later step would find again.
 void Optimizer::refuse(Report const& report) const {
   if (auto const cause = nonfinite())
     throw Error("step {}: {} since before this step, so its gradient cannot be; expected to go on from a "

@@ -48,20 +48,22 @@ public:
     std::int64_t nonfinite_parameters = 0; ///< how many there are
   };
 
-  /// One step with the store's gradients, which it takes; `rate_factor` multiplies every rate. A gradient that is not finite
-  /// changes no weight and no state on any rank: throws Error naming the parameters, or counts a skipped step. Where weights or
-  /// state are not finite before the step, no later one can be: that is an Error in either case. So is a rate that float32 does
-  /// not hold, and a step without gradients.
+  /// One step with the store's gradients, which it takes; `rate_factor` multiplies every rate. A gradient
+  /// that is not finite changes no weight and no state on any rank: throws Error naming the parameters, or
+  /// counts a skipped step. Where weights or state are not finite before the step, no later one can be: that
+  /// is an Error in either case. So is a rate that float32 does not hold, and a step without gradients.
   Report step(double rate_factor);
 
-  /// What is not finite of weights and state, in words that name how many parameters and the first; none where all is finite.
-  /// One pass over both; a step looks only at gradients, so call it before weights are kept. Collective.
+  /// What is not finite of weights and state, in words that name how many parameters and the first; none
+  /// where all is finite. One pass over both; a step looks only at gradients, so call it before weights are
+  /// kept. Collective.
   std::optional<std::string> nonfinite() const;
 
   /// t: steps taken, skipped ones included.
   std::int64_t steps() const { return step_; }
   std::int64_t skipped() const { return skipped_; }
-  /// With the state that belongs to them, which was written before. Throws Error unless 0 <= skipped <= steps. Collective.
+  /// With the state that belongs to them, which was written before. Throws Error unless 0 <= skipped <=
+  /// steps. Collective.
   void restore_counters(std::int64_t steps, std::int64_t skipped);
 
   std::vector<Route> const& routes() const { return routes_; }

@@ -87,8 +87,8 @@ struct Route {
 /// option that none of its parameters has because of its optimizer (but for Muon's with adamw_only).
 std::vector<Route> route(std::vector<Parameter> const& parameters, OptimizerOptions const& options);
 
-/// Throws Error naming the parameter unless what multiplies its direction and its weights at `factor` times its rate is a finite
-/// float32.
+/// Throws Error naming the parameter unless what multiplies its direction and its weights at `factor` times
+/// its rate is a finite float32.
 void require_rate(Parameter const& parameter, Route const& route, double factor);
 
 /// s(W). Throws Error for an extent below 1.

@@ -32,9 +32,10 @@ using Placement = std::optional<Owner>;
 /// parameters. So what one owner sends or receives for a unit is contiguous.
 class Layout {
 public:
-  /// `placements`: one for each parameter, or empty: all are sharded. Parameters of a unit must be contiguous; throws
-  /// Error naming the parameter where they are not, where a name is empty or comes twice, a shape is not one of
-  /// Parameter, or an owner is not in the mesh; and for a place that is not in its mesh.
+  /// `placements`: one for each parameter, or empty: all are sharded. Parameters of a unit must be
+  /// contiguous; throws Error naming the parameter where they are not, where a name is empty or comes twice,
+  /// a shape is not one of Parameter, or an owner is not in the mesh; and for a place that is not in its
+  /// mesh.
   Layout(std::vector<Parameter> parameters, MeshPlace place, std::vector<Placement> placements = {});
 
   /// Contiguous elements.

@@ -32,11 +32,11 @@ struct Owners {
   double imbalance() const;
 };
 
-/// Matrices of less than `pack_below` elements, next to each other in one unit, are kept together until they have as many.
-/// `balanced`: the costliest first, each to the slot with the least load among those with the fewest matrices (or packs) of
-/// its unit, so that the counts within a unit differ by at most one; equal ones by registration order and slot number. The
-/// result depends on nothing but the arguments. Throws Error for less than one slot, a negative size or a cost that is no
-/// cost.
+/// Matrices of less than `pack_below` elements, next to each other in one unit, are kept together until they
+/// have as many. `balanced`: the costliest first, each to the slot with the least load among those with the
+/// fewest matrices (or packs) of its unit, so that the counts within a unit differ by at most one; equal ones
+/// by registration order and slot number. The result depends on nothing but the arguments. Throws Error for
+/// less than one slot, a negative size or a cost that is no cost.
 Owners assign_owners(std::span<OwnedMatrix const> matrices, int slots, Assignment how = Assignment::balanced,
                      std::int64_t pack_below = 4096);
 

@@ -33,8 +33,8 @@ struct Parameter {
   std::int64_t whole_columns() const { return split && split->dimension == 1 ? split->extent : columns(); }
 };
 
-/// Throws Error naming the parameter unless its shape has one or two dimensions of at least 1, and at most `largest_parameter`
-/// elements.
+/// Throws Error naming the parameter unless its shape has one or two dimensions of at least 1, and at most
+/// `largest_parameter` elements.
 void require_shape(Parameter const& parameter);
 
 /// Of the whole matrix: then the rows of the oriented matrix are its columns.

@@ -54,8 +54,9 @@ StoreSizes store_sizes(Layout const& layout, StoreOptions const& options);
 ///
 /// The arrays are allocated at construction; weights begin as zeros. Units and parameters are counted in registration order.
 ///
-/// Calls out of turn throw Error on every rank that makes them: an index that is not there, a unit's begin inside another's
-/// begin and end, an end without its begin, weights or gradients of a unit that is not in use.
+/// Calls out of turn throw Error on every rank that makes them: an index that is not there, a unit's begin
+/// inside another's begin and end, an end without its begin, weights or gradients of a unit that is not in
+/// use.
 class Store : public Parameters<float> {
 public:
   /// `layout` must be that of this rank of the mesh. Collective.
@@ -94,7 +95,8 @@ public:
   /// Waits until the gradients of the backwards since the last call are where they are updated; a unit without one gets
   /// zeros. Throws Error where a unit has had some of its micro-batches, or is in its backward. Collective.
   void finish_gradients();
-  /// finish_gradients for a step, which uses them up: throws Error where there are none since the step before.
+  /// finish_gradients for a step, which uses them up: throws Error where there are none since the step
+  /// before.
   void take_gradients();
   /// After gradients were written elsewhere than in a backward: they are those of the next step.
   void gradients_changed();

@@ -19,8 +19,8 @@ class UnitSlots {
 public:
   static constexpr std::size_t none = ~std::size_t{0};
 
-  /// prefetch + 1 slots in z3, one a unit in z2; none where nothing is gathered. Throws Error for a negative number; the calls
-  /// below for a unit or a slot that is not there.
+  /// prefetch + 1 slots in z3, one a unit in z2; none where nothing is gathered. Throws Error for a negative
+  /// number; the calls below for a unit or a slot that is not there.
   UnitSlots(std::size_t units, int prefetch, Residency residency, bool gathers);
 
   struct Claim {

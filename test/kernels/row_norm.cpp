@@ -100,7 +100,8 @@ TEST(RowNorm, ColumnsEqualTheDefinitionInFloat64) {
   }
 }
 
-// A column of each: up to the largest float, squares that are no floats, ordinary ones, and ones below the clamp.
+// A column of each: up to the largest float, squares that are no floats, ordinary ones, and ones below the
+// clamp.
 constexpr float magnitudes[] = {3.4e38f, 1e25f, 2e19f, 1, 1e-7f, 1e-21f, 1e-42f};
 
 std::vector<float> of_all_magnitudes(std::size_t rows, bool by_row) {

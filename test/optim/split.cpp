@@ -129,8 +129,8 @@ TEST(Split, steps_equal_the_dense_float64_reference) {
       }
 }
 
-// NS5 and RowNorm ignore scale: gradients whose squares are no floats move the weights as small ones do, from a state that was
-// read again too.
+// NS5 and RowNorm ignore scale: gradients whose squares are no floats move the weights as small ones do, from
+// a state that was read again too.
 TEST(Split, gradients_of_any_size_equal_the_reference) {
   Communicator const world(MPI_COMM_WORLD);
   Mesh const mesh(world, 1, world.size());

@@ -124,10 +124,10 @@ inline void expect_near_reference(TrainingRun& run, std::vector<reference::Param
   }
 }
 
-/// `scale`: of a column's gradients; powers of two.
+/// `size`: of a column's gradients; powers of two.
 inline void compare(
     OptimizerOptions const& options, int steps = 7, int replicas = 0,
-    std::function<double(std::int64_t)> const& scale = [](std::int64_t) { return 1.0; }) {
+    std::function<double(std::int64_t)> const& size = [](std::int64_t) { return 1.0; }) {
   TrainingRun run(options, replicas);
   auto const ps = parameters();
   std::vector<reference::Parameter> expected;
@@ -136,7 +136,7 @@ inline void compare(
   for (int t = 0; t < steps; ++t) {
     double const factor = 1.0 / (1 + t);
     auto const gradient = [&](std::size_t i, std::int64_t e) {
-      return gradient_of(ps, i, e, t) * scale(e % ps[i].columns());
+      return gradient_of(ps, i, e, t) * size(e % ps[i].columns());
     };
     fill_gradients(run.store, gradient);
     auto const report = run.optimizer.step(factor);
