@@ -2,9 +2,9 @@
 # From a fresh clone to a trained model: installs what is missing, builds, makes the emoji data set, trains on 2 ranks, draws
 # the loss curve and a grid of samples.
 #   apps/quickstart.sh [DECK.toml] [key=value ...]   default: inputs/emoji.toml; the rest goes to prowl-train
-# A second run reuses what is there: a finished training only draws its pictures again, an interrupted one goes on. After one
-# that ended early with a checkpoint the status is 75, as that of prowl-train. Paths in decks and overrides start at the clone's
-# root. JOBS is the number of cores to build with.
+# A second run reuses what is there: a finished training only draws its pictures again, an interrupted one goes on.
+# After one that ended early with a checkpoint the status is 75, as that of prowl-train. Paths in decks and overrides
+# start at the clone's root. JOBS is the number of cores to build with.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 

@@ -79,5 +79,6 @@ int run(int argc, char** argv) {
 } // namespace prowl::bench
 
 int main(int argc, char** argv) {
-  return prowl::run(argc, argv, [&] { return prowl::bench::run(argc, argv); }, prowl::exit_refused);
+  return prowl::run(
+      argc, argv, [&] { return prowl::bench::run(argc, argv); }, prowl::exit_refused);
 }

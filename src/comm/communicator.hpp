@@ -21,8 +21,8 @@ namespace prowl {
 /// that is no rank of the group throw Error.
 class Communicator {
 public:
-  /// Duplicates `comm`. Throws Error unless MPI was started with MPI_THREAD_MULTIPLE (prowl::run does). Calls are counted in `ledger`, which must outlive the
-  /// communicator, where there is one.
+  /// Duplicates `comm`. Throws Error unless MPI was started with MPI_THREAD_MULTIPLE (prowl::run does). Calls
+  /// are counted in `ledger`, which must outlive the communicator, where there is one.
   explicit Communicator(MPI_Comm comm, Ledger* ledger = nullptr);
 
   int rank() const { return rank_; }

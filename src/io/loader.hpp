@@ -53,8 +53,8 @@ struct HostBatch {
 
 /// Training batches. Position q of the run (a global count of samples) is training sample Permutation(seed, q
 /// / n, n)(q % n), n the number of training samples; a batch consumes the B positions after those of the one
-/// before, each rank its local_range of them. So the batches depend on the seed and the position only, whatever
-/// the number of ranks and wherever a run was resumed, with batches of whatever size before.
+/// before, each rank its local_range of them. So the batches depend on the seed and the position only,
+/// whatever the number of ranks and wherever a run was resumed, with batches of whatever size before.
 ///
 /// A thread reads the next batch while the current one is in use.
 class Loader {

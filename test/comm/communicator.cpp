@@ -103,6 +103,16 @@ TEST(Communicator, a_dropped_request_ends_the_process) {
   request->wait();
 }
 
+TEST(Communicator, maxima_are_taken_of_each_value_and_not_counted) {
+  Ledger ledger;
+  Communicator const world(MPI_COMM_WORLD, &ledger);
+  double values[] = {double(world.rank()), double(-world.rank())};
+  world.max(values);
+  EXPECT_EQ(values[0], world.size() - 1);
+  EXPECT_EQ(values[1], 0);
+  EXPECT_EQ(ledger.totals(Purpose::other).calls, 0);
+}
+
 TEST(Communicator, sizes_that_do_not_fit_are_refused) {
   Communicator const world(MPI_COMM_WORLD);
   Vector<float> const v("v", 3), wrong("wrong", 3 * world.size() + 1);

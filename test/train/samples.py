@@ -18,7 +18,7 @@ class Samples(launch.Case):
 
     def sample(self, ranks, *arguments, code=0):
         result = self.mpi("PROWL_SAMPLE", ranks, *arguments)
-        self.assertEqual(result.code != 0, code != 0, result.out + result.error)
+        self.assertEqual(result.code, code, result.out + result.error)
         return result
 
     def draw(self, ranks, name, *arguments):
@@ -74,7 +74,7 @@ class Samples(launch.Case):
                                     ([self.checkpoint, "--data", latents, "--index", 0], str(latents)),
                                     ([self.checkpoint, "--prompt", "a", "--output", self.folder / "no" / "a.png"], "a.png"),
                                     ([self.checkpoint, "--prompt", "a", "--step", "3", "4"], "--help")):
-            result = self.sample(2, *arguments, "--steps", 1, code=1)
+            result = self.sample(2, *arguments, "--steps", 1, code=launch.REFUSED)
             self.assertIn(expected, result.error)
             self.assertEqual(len(result.messages()), 1, result.error)
 
@@ -88,7 +88,7 @@ class Samples(launch.Case):
             features = copy[f"text/{name}/features"][()]
             del copy[f"text/{name}/features"]
             copy[f"text/{name}/features"] = np.concatenate([features, features], 1)
-        result = self.sample(1, self.checkpoint, "--data", data, "--index", 0, code=1)
+        result = self.sample(1, self.checkpoint, "--data", data, "--index", 0, code=launch.REFUSED)
         self.assertIn("wide.h5", result.error)
         self.assertIn("do not fit", result.error)
 

@@ -9,6 +9,7 @@
 #include <prowl/comm/runtime.hpp>
 #include <prowl/core/error.hpp>
 #include <prowl/io/array_file.hpp>
+#include <prowl/io/atomic_file.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -132,7 +133,11 @@ int run_sample(int argc, char** argv, int& error_status) {
   Store store(exec, mesh, parameters(model.config));
   load_weights(store, file);
   Model<float> network(model.config, int(2 * o.at_once));
-  error_status = exit_failed; // its input is accepted
+  together_on(0, world.mpi(), [&] { // before the pictures are drawn
+    AtomicFile const png(o.png);
+    if (!o.arrays.empty()) AtomicFile const arrays(o.arrays);
+  });
+  error_status = exit_failed;
   auto const samples =
       draw(exec, world, network, store, wanted, {int(o.steps), o.guidance}, std::uint64_t(o.seed));
   together_on(0, world.mpi(), [&] { write_pictures(o, model.config, samples, wanted.count); });

@@ -18,8 +18,8 @@ namespace prowl::dit {
 
 namespace {
 
-/// Keys of the deck that a run may change as it goes on; a dot at the end stands for all keys of the section. The model's
-/// are compared as the model that they make.
+/// Keys of the deck that a run may change as it goes on; a dot at the end stands for all keys of the section.
+/// The model's are compared as the model that they make.
 constexpr std::array free_keys = {"run.folder",
                                   "run.steps",
                                   "run.resume",

@@ -31,11 +31,12 @@ std::vector<Change> deck_changes(std::string const& before, std::string const& n
 std::vector<Change> description_changes(std::string const& prefix, std::string const& before,
                                         std::string const& now);
 
-/// A data set's size, kind, and a hash of the values and captions of up to 64 samples spread evenly over it, as JSON.
+/// A data set's size, kind, and a hash of the values and captions of up to 64 samples spread evenly over it,
+/// as JSON.
 std::string fingerprint(Dataset const& data);
 
-/// What a run with this deck, model and data set would change that goes on from the checkpoint: the texts of deck and model
-/// that it holds, and of the data set where it has that.
+/// What a run with this deck, model and data set would change that goes on from the checkpoint: the texts of
+/// deck and model that it holds, and of the data set where it has that.
 std::vector<Change> changes_since(ArrayFileReader const& checkpoint, std::string const& deck,
                                   std::string const& model, std::string const& data);
 

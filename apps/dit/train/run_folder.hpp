@@ -14,23 +14,25 @@ namespace prowl::dit {
 
 /// Functions are collective and give every rank the same.
 ///
-/// A start that goes back, `run.resume` = PATH or "restart", begins another line: the files of later steps are moved to
-/// FOLDER/previous-N, and `line.json` says where the line began, so that the next start goes on with it.
+/// A start that goes back, `run.resume` = PATH or "restart", begins another line: the files of later steps
+/// are moved to FOLDER/previous-N, and `line.json` says where the line began, so that the next start goes on
+/// with it.
 class RunFolder {
 public:
   /// A line's text on rank 0.
   using Say = std::function<void(std::string const&)>;
 
-  /// Makes the folder where it is missing and locks it until the object's end. Throws Error naming who else holds it.
+  /// Makes the folder where it is missing and locks it until the object's end. Throws Error naming who else
+  /// holds it.
   RunFolder(MPI_Comm comm, std::string path, Say say);
 
   std::string const& path() const { return path_; }
 
-  /// The checkpoint with which run.resume says to go on; none: at step 0. Throws Error where that would be a start at step 0,
-  /// or a guess, among checkpoints.
+  /// The checkpoint with which run.resume says to go on; none: at step 0. Throws Error where that would be a
+  /// start at step 0, or a guess, among checkpoints.
   std::optional<std::string> checkpoint(std::string const& resume) const;
-  /// Where that choice goes back, once the checkpoint is known to be good: sets aside what no longer belongs to the run. A
-  /// start at step 0 sets aside what a run left that ended before its first checkpoint.
+  /// Where that choice goes back, once the checkpoint is known to be good: sets aside what no longer belongs
+  /// to the run. A start at step 0 sets aside what a run left that ended before its first checkpoint.
   void begin(std::string const& resume, std::int64_t step);
 
   /// Writes deck.toml and, where it is not the deck of the start before, deck-STEP.toml beside it.

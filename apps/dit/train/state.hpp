@@ -36,8 +36,8 @@ struct RunTexts {
 std::string save(Store const& store, Optimizer const& optimizer, Position const& position,
                  RunTexts const& texts, std::string const& folder, int keep);
 
-/// Throws Error where the file's optimizer state is not of the arrays that this optimizer keeps, as after another method's
-/// or with other routes; `changed` tells what the decks say of it.
+/// Throws Error where the file's optimizer state is not of the arrays that this optimizer keeps, as after
+/// another method's or with other routes; `changed` tells what the decks say of it.
 void require_state(Store const& store, Optimizer const& optimizer, ArrayFileReader const& file,
                    std::string const& changed);
 

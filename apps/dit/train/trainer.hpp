@@ -27,13 +27,14 @@ namespace prowl::dit {
 /// Everything a run holds. Collective over the world.
 class Trainer {
 public:
-  /// Reads the data set's description, takes the run's folder, builds model and optimizer, and resumes as `run.resume` says.
-  /// `deck` is the resolved deck, which goes into the folder and each checkpoint. Throws Error for bad input.
+  /// Reads the data set's description, takes the run's folder, builds model and optimizer, and resumes as
+  /// `run.resume` says. `deck` is the resolved deck, which goes into the folder and each checkpoint. Throws
+  /// Error for bad input.
   Trainer(Execution const& exec, Communicator const& world, Ledger& ledger, TrainOptions const& options,
           std::string deck);
 
-  /// Trains until the last step, the time limit, or a signal, and writes a checkpoint in each case. Whether all steps are
-  /// done.
+  /// Trains until the last step, the time limit, or a signal, and writes a checkpoint in each case. Whether
+  /// all steps are done.
   bool run();
 
 private:
