@@ -1,5 +1,6 @@
 #include <data/commands.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/io/text.hpp>
 
 #include <ft2build.h>
 #include FT_FREETYPE_H
@@ -45,8 +46,10 @@ std::vector<Emoji> read_list(std::string const& path) {
   std::ifstream file(path);
   if (!file) throw Error("{}: cannot be read; Debian: apt-get install unicode-data", path);
   std::vector<Emoji> list;
+  int number = 0;
   for (std::string line; std::getline(file, line);)
-    if (auto emoji = parse_line(line)) list.push_back(std::move(*emoji));
+    if (auto emoji = parse_line(normalised(line, fmt::format("{}: line {}", path, ++number))))
+      list.push_back(std::move(*emoji));
   if (list.empty())
     throw Error("{}: no fully-qualified emoji in it, Unicode's emoji-test.txt expected", path);
   return list;

@@ -3,6 +3,7 @@
 #include <common/png.hpp>
 #include <data/commands.hpp>
 #include <prowl/core/error.hpp>
+#include <prowl/core/failure.hpp>
 #include <prowl/io/atomic_file.hpp>
 #include <prowl/io/dataset.hpp>
 #include <prowl/io/dataset_summary.hpp>
@@ -38,14 +39,22 @@ void export_pictures(std::string const& path, std::string const& folder, std::in
   if (dataset.latents() || dataset.channels() != 3)
     throw Error("{}: holds {} of {} channels, pictures of 3 expected", path,
                 dataset.latents() ? "latents" : "pictures", dataset.channels());
-  std::filesystem::create_directories(folder);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!std::filesystem::is_directory(folder, error))
+    throw Error("{}: cannot be created: {}", folder,
+                error ? error.message() : "there is a file of this name");
   count = std::min(count, dataset.size());
   std::vector<float> planes(static_cast<std::size_t>(dataset.sample_size()));
   for (std::int64_t i = 0; i < count; ++i) {
     auto const name = fmt::format("{}/{:06}", folder, i);
     dataset.read_samples(i, 1, planes.data());
-    write_png(name + ".png", from_planes(planes.data(), int(dataset.height()), int(dataset.width())));
-    write_file(name + ".txt", dataset.caption(i) + '\n');
+    auto const caption = dataset.caption(i) + '\n';
+    continue_unless_stopped();
+    writing([&] {
+      write_png(name + ".png", from_planes(planes.data(), int(dataset.height()), int(dataset.width())));
+      write_file(name + ".txt", caption);
+    });
   }
   fmt::print("{}: {} pictures with captions\n", folder, count);
 }
@@ -112,10 +121,11 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN); // a file beyond the limit of its size is an error with its reason
+  prowl::data::catch_stop_signals();
   try {
     return prowl::data::run(argc, argv);
   } catch (std::exception const& error) {
-    fmt::print(stderr, "prowl-data: {}\n", error.what());
-    return 2;
+    fmt::print(stderr, "error: {}\n", failure_text(error));
+    return prowl::data::failure_status;
   }
 }

@@ -5,10 +5,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 
 namespace prowl::data {
+
+namespace {
+
+volatile std::sig_atomic_t stop_signal = 0;
+
+} // namespace
+
+void catch_stop_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int signal) { stop_signal = signal; };
+  action.sa_flags = int(SA_RESTART | SA_RESETHAND);
+  for (int const signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+}
+
+void continue_unless_stopped() {
+  if (stop_signal != 0) writing([] { throw Error("stopped by signal {}", int(stop_signal)); });
+}
 
 bool in_validation(std::string const& group) { return (fnv1a(group) >> 32) % 20 == 0; }
 
@@ -36,15 +55,18 @@ void write_samples(Options const& options, std::string const& source, std::vecto
   layout.text_encoding = hashed_words;
   layout.source = source;
   std::size_t cut = 0, wordless = 0;
-  DatasetWriter writer(options.output, layout);
+  std::optional<DatasetWriter> writer;
+  writing([&] { writer.emplace(options.output, layout); });
   for (auto const i : order) {
+    continue_unless_stopped();
     auto const& caption = samples[i].caption;
-    writer.append(picture(i), caption, text.features(caption), text.pooled(caption));
+    auto const planes = picture(i);
+    writing([&] { writer->append(planes, caption, text.features(caption), text.pooled(caption)); });
     auto const words = std::int64_t(words_of(caption).size());
     cut += words > options.tokens;
     wordless += words == 0;
   }
-  writer.finish();
+  writing([&] { writer->finish(); });
   fmt::print("{}: {} training and {} validation samples of 3 x {} x {}\n", options.output,
              layout.training_count, layout.size - layout.training_count, options.size, options.size);
   if (cut > 0)

@@ -19,6 +19,21 @@ struct Options {
   std::int64_t width = 64;  // of a word's vector
 };
 
+// The exit status where a command throws: 2, bad input, or 1 while it writes, as the other programs have it.
+inline int failure_status = 2;
+
+template <class Work>
+void writing(Work const& work) {
+  failure_status = 1;
+  work();
+  failure_status = 2;
+}
+
+// From then on SIGINT, SIGTERM and SIGHUP make `continue_unless_stopped` throw, so that nothing unfinished is left; a
+// second one ends the program.
+void catch_stop_signals();
+void continue_unless_stopped();
+
 // One sample in twenty: those whose group has fnv1a(group) >> 32 divisible by 20. All samples of a group are
 // on one side.
 bool in_validation(std::string const& group);

@@ -1,6 +1,7 @@
 #include <common/png.hpp>
 #include <prowl/core/error.hpp>
 #include <prowl/io/dataset.hpp>
+#include <prowl/io/dataset_writer.hpp>
 #include <prowl/io/hashed_text.hpp>
 
 #include <gtest/gtest.h>
@@ -175,10 +176,10 @@ TEST_F(DataTest, images_are_cropped_scaled_by_area_and_put_on_the_background) {
 }
 
 TEST_F(DataTest, problems_name_the_file_and_leave_no_data_set) {
-  auto const expect = [&](std::string const& arguments, std::string const& message) {
+  auto const expect = [&](std::string const& arguments, std::string const& message, int status = 2) {
     auto const result = prowl_data(arguments);
-    EXPECT_NE(result.status, 0);
-    EXPECT_EQ(result.text.substr(0, 12 + message.size()), "prowl-data: " + message);
+    EXPECT_TRUE(WIFEXITED(result.status) && WEXITSTATUS(result.status) == status) << result.status;
+    EXPECT_EQ(result.text.substr(0, 7 + message.size()), "error: " + message);
     EXPECT_EQ(std::count(result.text.begin(), result.text.end(), '\n'), 1) << result.text;
     for (auto const& entry : fs::directory_iterator(folder)) EXPECT_EQ(entry.path().filename(), "in");
   };
@@ -201,7 +202,7 @@ TEST_F(DataTest, problems_name_the_file_and_leave_no_data_set) {
   expect(run + " --background pink", "background \"pink\": white, black, grey or #rrggbb expected");
   expect("images " + path("none") + " " + path("out.h5"), path("none") + ": no such folder");
   expect("images " + path("in") + " " + path("in/a.png/out.h5"),
-         path("in/a.png/out.h5") + ": cannot be written: there is no");
+         path("in/a.png/out.h5") + ": cannot be written: there is no", 1);
   write("in/a.txt", "caf\xe9");
   expect("images " + path("in") + " " + path("new/out.h5"), path("in/a.txt") + ": byte 0xe9 at offset 3");
   write("in/a.txt", "noise");
@@ -212,6 +213,9 @@ TEST_F(DataTest, problems_name_the_file_and_leave_no_data_set) {
   expect("emoji " + path("out.h5") + " --font " + path("f.ttf"), path("f.ttf") + ": no such font");
   expect("emoji " + path("out.h5") + " --list " + path("l.txt"), path("l.txt") + ": cannot be read");
   expect("info " + path("out.h5"), path("out.h5") + ": no such data set");
+  write("in/list", "1F34E ; fully-qualified # x E0.6 red caf\xe9\n");
+  expect("emoji " + path("out.h5") + " --list " + path("in/list"),
+         path("in/list") + ": line 1: byte 0xe9 at offset ");
 }
 
 TEST_F(DataTest, folders_of_an_output_are_created) {
@@ -239,9 +243,9 @@ TEST_F(DataTest, a_full_disk_is_one_message_and_leaves_nothing) {
   for (auto const limit :
        {std::int64_t(1), std::int64_t(4000), size / 8, size / 4, size / 2, size * 3 / 4, size - 1}) {
     auto const result = prowl_data(run, limit);
-    EXPECT_TRUE(WIFEXITED(result.status) && WEXITSTATUS(result.status) != 0) << result.status;
+    EXPECT_TRUE(WIFEXITED(result.status) && WEXITSTATUS(result.status) == 1) << result.status;
     EXPECT_EQ(result.text.substr(0, result.text.find(", ")),
-              "prowl-data: " + path("new/out.h5") + ": cannot be written")
+              "error: " + path("new/out.h5") + ": cannot be written")
         << limit;
     EXPECT_NE(result.text.find("File too large\n"), std::string::npos) << result.text;
     EXPECT_EQ(std::count(result.text.begin(), result.text.end(), '\n'), 1) << result.text;
@@ -249,8 +253,36 @@ TEST_F(DataTest, a_full_disk_is_one_message_and_leaves_nothing) {
   }
   ASSERT_EQ(prowl_data(run, 4 * size).status, 0);
   auto const exported = prowl_data("export " + path("new/out.h5") + " " + path("back"), 50);
-  EXPECT_TRUE(WIFEXITED(exported.status) && WEXITSTATUS(exported.status) != 0);
+  EXPECT_TRUE(WIFEXITED(exported.status) && WEXITSTATUS(exported.status) == 1);
   EXPECT_NE(exported.text.find(path("back/000000.png") + ": cannot be written: "), std::string::npos)
       << exported.text;
   EXPECT_TRUE(fs::is_empty(path("back")));
+}
+
+TEST_F(DataTest, a_writer_takes_captions_in_utf8_alone) {
+  prowl::DatasetLayout layout;
+  layout.size = layout.training_count = layout.height = layout.width = 1;
+  layout.encoder = "words";
+  layout.tokens = layout.text_width = layout.pooled_width = 1;
+  layout.source = "caf\xe9";
+  auto const append = [](prowl::DatasetWriter& writer, std::string const& caption) {
+    writer.append(std::vector<std::uint8_t>(3), caption, {0.0f}, {0.0f});
+  };
+  {
+    prowl::DatasetWriter writer(path("a.h5"), layout);
+    for (std::string const caption : {std::string("caf\xe9"), std::string("red\0", 4)}) {
+      try {
+        append(writer, caption);
+        FAIL() << "no error";
+      } catch (prowl::Error const& error) {
+        EXPECT_EQ(std::string(error.what()).substr(0, path("a.h5").size() + 20),
+                  path("a.h5") + ": sample 0: caption:");
+      }
+    }
+    append(writer, "cafe\u0301");
+    writer.finish();
+  }
+  prowl::Dataset const data(path("a.h5"));
+  EXPECT_EQ(data.caption(0), "caf\u00e9");
+  EXPECT_EQ(data.source(), "caf\ufffd");
 }

@@ -5,11 +5,13 @@ encodings, files that are no pictures. Expected values are computed here; what i
 pictures.py PROWL_DATA"""
 import itertools
 import pathlib
-import random
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
+import unicodedata
 import zlib
 
 import h5py
@@ -206,7 +208,6 @@ def captions(root):
     written = [caption for group in groups for caption in group]
     result = with_captions(root, [caption.encode() for caption in written])
     check(result.returncode == 0, f"captions: {result.stderr}")
-    import unicodedata
     with h5py.File(root / "out.h5") as f:
         stored = [caption.decode() for caption in f["captions"][:]]  # raises where it is not UTF-8
         text, pooled = f["text/words/features"][:], f["pooled"][:]
@@ -281,13 +282,29 @@ def odd_folders(root):
     check(result.returncode != 0 and "one caption for a picture expected" in result.stderr, f"two captions: {result.stderr}")
 
 
-random.seed(1)
+def a_signal(root):
+    """While it writes: one message, status 1, and nothing unfinished."""
+    for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        program = subprocess.Popen([prowl_data, "emoji", root / "new" / "out.h5", "--size", "128"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        for _ in range(600):
+            if (root / "new").exists() and list((root / "new").iterdir()):
+                break
+            time.sleep(0.05)
+        time.sleep(0.1)
+        program.send_signal(stop)
+        _, error = program.communicate(timeout=60)
+        check(program.returncode == 1 and error == f"error: stopped by signal {stop.value}\n",
+              f"{stop}: {program.returncode} {error}")
+        check(not list(root.iterdir()), f"{stop}: nothing is left")
+
+
 for test in (kinds_of_png, gamma, orientations):
     with tempfile.TemporaryDirectory(prefix="prowl-pictures-") as name:
         folder = Folder(name)
         test(folder)
         folder.compare()
-for test in (refused_pictures, captions, refused_captions, what_is_skipped, odd_folders):
+for test in (refused_pictures, captions, refused_captions, what_is_skipped, odd_folders, a_signal):
     with tempfile.TemporaryDirectory(prefix="prowl-pictures-") as name:
         test(pathlib.Path(name))
 if failures:
