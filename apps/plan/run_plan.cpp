@@ -37,7 +37,12 @@ MeshPlace busiest(MeshPlace place, std::vector<double> const& loads) {
 /// checkpoints.
 dit::MemoryPlan memory_on(Hardware const& hardware, dit::MemoryPlan memory) {
   memory.process = std::int64_t(hardware.reserved_gib * gib);
-  if (!hardware.host) memory.transport = memory.checkpoint = memory.loader = 0;
+  if (!hardware.host) {
+    memory.transport = memory.checkpoint = memory.loader = 0;
+    return memory;
+  }
+  memory.gathered -= memory.untouched;
+  memory.process += std::int64_t(mib); // stacks of threads, and the ends of heaps
   return memory;
 }
 

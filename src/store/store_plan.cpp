@@ -169,6 +169,30 @@ Ledger planned_traffic(Layout const& layout, StoreOptions const& options, std::s
   return count(layout, plan_store_step(layout, options), unit, false);
 }
 
+std::int64_t untouched_bytes(Layout const& layout, StoreOptions const& options) {
+  auto const sizes = store_sizes(layout, options);
+  auto const& units = layout.units();
+  UnitSlots slots(units.size(), options.prefetch, options.residency, layout.shards() > 1);
+  std::vector<std::int64_t> gathered(slots.size(), 0), whole(slots.size(), 0);
+  auto const visit = [&](std::size_t u, Pass pass) {
+    for (auto const& claim : slots.claim(u, pass)) {
+      auto const& unit = units[claim.unit];
+      gathered[claim.slot] = std::max(gathered[claim.slot], unit.shards.size * layout.shards());
+      whole[claim.slot] = std::max(whole[claim.slot], unit.size - unit.owned_weights.size);
+    }
+    if (auto const slot = slots.find(u); options.residency == Residency::z3 && slot != UnitSlots::none)
+      slots.release(slot);
+  };
+  for (bool const backward : {true, true, false, false, true}) { // steps, and a validation of two batches
+    for (std::size_t u = 0; u < units.size(); ++u) visit(u, Pass::forward);
+    for (std::size_t u = units.size(); backward && u-- > 0;) visit(u, Pass::backward);
+  }
+  std::int64_t elements = 0;
+  for (std::size_t s = 0; s < slots.size(); ++s)
+    elements += sizes.gathered[s] - gathered[s] + sizes.whole[s] - whole[s];
+  return bytes(elements);
+}
+
 std::string traffic_table(Layout const& layout, StoreOptions const& options) {
   std::size_t width = 4;
   for (auto const& unit : layout.units()) width = std::max(width, unit.name.size());

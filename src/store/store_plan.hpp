@@ -4,6 +4,7 @@
 #include <prowl/comm/ledger.hpp>
 #include <prowl/store/store.hpp>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,10 @@ std::vector<StoreOperation> plan_store_step(Layout const& layout, StoreOptions c
 /// Its collectives, on the layout's rank; with `unit`, those of one unit alone.
 Ledger planned_traffic(Layout const& layout, StoreOptions const& options);
 Ledger planned_traffic(Layout const& layout, StoreOptions const& options, std::size_t unit);
+
+/// Of StoreSizes::gathered and whole: allocated for the largest unit, but never written, as in steps and validations only
+/// smaller units come there.
+std::int64_t untouched_bytes(Layout const& layout, StoreOptions const& options);
 
 /// A line for each unit: owners, calls and bytes of the forward, the backward and the publication.
 std::string traffic_table(Layout const& layout, StoreOptions const& options);

@@ -10,7 +10,7 @@
 #include <prowl/io/array_file.hpp>
 #include <prowl/io/loader.hpp>
 #include <prowl/optim/optimizer.hpp>
-#include <prowl/store/store.hpp>
+#include <prowl/store/store_plan.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -72,6 +72,7 @@ MemoryPlan plan_memory(TrainOptions const& options, ModelConfig const& config, L
   plan.weights = store.weights * std::int64_t(sizeof(float));
   plan.gradients = store.gradients * std::int64_t(sizeof(float));
   plan.gathered = store.transient_bytes();
+  plan.untouched = untouched_bytes(layout, store_options(options));
   plan.momenta = optimizer.momenta;
   plan.moments = optimizer.moments;
   plan.buckets = optimizer.buckets;

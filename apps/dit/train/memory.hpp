@@ -27,6 +27,7 @@ struct MemoryPlan {
   std::int64_t transport = 0;  ///< inside MPI, for the reductions under way
   std::int64_t checkpoint = 0; ///< what is read back at once, to verify it
   std::int64_t dump = 0;       ///< of train.dump_step: its arrays on the host, before and after
+  std::int64_t untouched = 0; ///< of `gathered`: allocated but never written, which on a host takes no memory
   std::int64_t total() const;
 
   struct Part {
