@@ -122,6 +122,24 @@ TEST(RowNorm, OfAnyMagnitudeEqualsItsDefinitionInFloat64) {
   }
 }
 
+// Of ordinary sums, the bits of floats: sums add as floats do, and a factor is one.
+TEST(RowNorm, OfOrdinaryValuesHasTheBitsOfFloats) {
+  auto const values = test::normal_values(9 * 40, 8);
+  std::vector<float> sums(40);
+  for (std::size_t j = 0; j < sums.size(); ++j) sums[j] = 0.37f * float(j + 1);
+  auto const x = test::to_device(values, 9, 40);
+  column_norm_finish(Execution(), 0.15f, test::to_device(sums), x);
+  auto const y = test::to_host(x);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    float const factor = float(double(0.15f) / std::sqrt(double(sums[i % 40])));
+    EXPECT_EQ(y[i], values[i] * factor);
+  }
+  for (std::size_t j = 0; j < sums.size(); ++j) {
+    EXPECT_EQ(store_square_sum(double(sums[j])), sums[j]);
+    EXPECT_EQ(add_square_sums(sums[j], float(j)), sums[j] + float(j));
+  }
+}
+
 TEST(RowNorm, SquareSumsOfAnyMagnitudeAddUp) {
   for (double a : {0.0, 1e-45, 1e-16, 3.0, 3e38, 3.4e38, 1e45, 1e82})
     for (double b : {0.0, 1e-16, 3.0, 3.4e38, 1e45, 1e82}) {
