@@ -86,21 +86,33 @@ class NotFinite(launch.Case):
         data = launch.make_latents(self.folder / f"{how}.h5", value)
         return {"data.path": data, "run.steps": 3, "optimizer.on_nonfinite": how, "train.caption_drop": 0.0}
 
+    HUGE = 3e38  # of which no sum is a float
+
+    def test_a_data_set_that_is_not_finite_is_named(self):
+        for value in (float("nan"), float("-inf")):
+            for how in ("fail", "skip"):
+                options = self.options(value, how)
+                result = self.mpi("PROWL_TRAIN", 2, *self.arguments(how, options))
+                self.assertNotEqual(result.code, 0)
+                self.assertGreater(len(result.messages()), 0, result.error)  # a rank names its own sample
+                self.assertRegex(result.messages()[0], rf"{options['data.path']}: /latents: sample \d+: element \(1, 2, 3\) is "
+                                                        rf"{value}, a finite number expected")
+                self.assertFalse(self.checkpoints(how))
+
     def test_fail_names_the_parameter(self):
-        for value in (float("nan"), float("inf")):
-            result = self.mpi("PROWL_TRAIN", 2, *self.arguments("fail", self.options(value, "fail")))
-            self.assertNotEqual(result.code, 0)
-            self.assertRegex(result.error, r"step 0: the gradient of (img_in|final|blocks|text|time|pooled)\S* is not finite")
-            self.assertEqual(len(result.messages()), 1, result.error)
-            self.assertFalse(self.checkpoints("fail"))
+        result = self.mpi("PROWL_TRAIN", 2, *self.arguments("fail", self.options(self.HUGE, "fail")))
+        self.assertNotEqual(result.code, 0)
+        self.assertRegex(result.error, r"step 0: the gradient of (img_in|final|blocks|text|time|pooled)\S* is not finite")
+        self.assertEqual(len(result.messages()), 1, result.error)
+        self.assertFalse(self.checkpoints("fail"))
 
     def test_skip_counts_and_changes_nothing(self):
-        self.train("skip", 2, **self.options(float("nan"), "skip"))
+        self.train("skip", 2, **self.options(self.HUGE, "skip"))
         self.assertEqual([row["skipped"] for row in self.metrics("skip") if "skipped" in row], [1, 2, 3])
         state = launch.arrays(self.checkpoints("skip")[-1])
         self.assertEqual(state["attribute skipped"], 3)
         self.assertTrue(all((v == 0).all() for n, v in state.items() if n.startswith(("momentum", "exp_avg"))))
-        self.train("skip", 2, **{**self.options(float("nan"), "skip"), "run.steps": 4})
+        self.train("skip", 2, **{**self.options(self.HUGE, "skip"), "run.steps": 4})
         self.assertEqual(self.metrics("skip")[3]["skipped"], 4)
 
 
