@@ -89,6 +89,18 @@ class NotFinite(launch.Case):
         return {"data.path": data, "run.steps": 4, "optimizer.on_nonfinite": how, "optimizer.adamw_rate": 1e30,
                 "optimizer.schedule": "constant"}
 
+    def test_a_data_set_that_is_not_finite_is_named(self):
+        for value in (float("nan"), float("-inf")):
+            for how in ("fail", "skip"):
+                data = launch.make_latents(self.folder / f"{how}.h5", value)
+                options = {"data.path": data, "run.steps": 3, "optimizer.on_nonfinite": how}
+                result = self.mpi("PROWL_TRAIN", 2, *self.arguments(how, options))
+                self.assertNotEqual(result.code, 0)
+                self.assertGreater(len(result.messages()), 0, result.error)  # a rank names its own sample
+                self.assertRegex(result.messages()[0], rf"{data}: /latents: sample \d+: element \(1, 2, 3\) is "
+                                                       rf"{value}, a finite number expected")
+                self.assertFalse(self.checkpoints(how))
+
     def test_fail_names_the_parameter(self):
         result = self.mpi("PROWL_TRAIN", 2, *self.arguments("fail", self.options("fail")))
         self.assertEqual(result.code, launch.FAILED)
