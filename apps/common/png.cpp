@@ -23,8 +23,9 @@ struct Image : png_image {
   ~Image() { png_image_free(this); }
 };
 
-// libpng's interface with transformations: the simplified one gives interlaced pictures of 16 bits with wrong rows. Errors
-// come by longjmp, which passes no destructor: `attempt` calls what holds nothing but references.
+// libpng's interface with transformations: the simplified one gives interlaced pictures of 16 bits with wrong
+// rows. Errors come by longjmp, which passes no destructor: `attempt` calls what holds nothing but
+// references.
 class PngReader {
 public:
   explicit PngReader(std::string const& path) : path_(path), file_(std::fopen(path.c_str(), "rb")) {

@@ -27,9 +27,9 @@ struct Picture {
 /// Writes RGB or RGBA. The file appears whole or not at all. Throws Error naming the file.
 void write_png(std::string const& path, Picture const& picture);
 
-/// Any PNG, as RGBA of 8 bits, turned upright by its Exif orientation. Values are sRGB whatever their bits; where gAMA says
-/// otherwise (and sRGB does not), they are converted. Colour profiles (iCCP, cHRM) are not applied. Throws Error naming
-/// the file where it is missing, no PNG, or broken.
+/// Any PNG, as RGBA of 8 bits, turned upright by its Exif orientation. Values are sRGB whatever their bits;
+/// where gAMA says otherwise (and sRGB does not), they are converted. Colour profiles (iCCP, cHRM) are not
+/// applied. Throws Error naming the file where it is missing, no PNG, or broken.
 Picture read_png(std::string const& path);
 
 /// Pictures of one size side by side, row by row, `columns` a row, with `margin` white pixels around each.

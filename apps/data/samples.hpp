@@ -29,8 +29,8 @@ void writing(Work const& work) {
   failure_status = 2;
 }
 
-// From then on SIGINT, SIGTERM and SIGHUP make `continue_unless_stopped` throw, so that nothing unfinished is left; a
-// second one ends the program.
+// From then on SIGINT, SIGTERM and SIGHUP make `continue_unless_stopped` throw, so that nothing unfinished is
+// left; a second one ends the program.
 void catch_stop_signals();
 void continue_unless_stopped();
 

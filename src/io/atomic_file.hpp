@@ -15,8 +15,8 @@ namespace prowl {
 /// target's folder is removed when the next file is written there.
 class AtomicFile {
 public:
-  /// Creates the folders that it will be in, which go again where it is not committed. Throws Error naming the target
-  /// where they cannot be created, or where it is a folder.
+  /// Creates the folders that it will be in, which go again where it is not committed. Throws Error naming
+  /// the target where they cannot be created, or where it is a folder.
   explicit AtomicFile(std::string target);
   AtomicFile(AtomicFile const&) = delete;
   AtomicFile& operator=(AtomicFile const&) = delete;

@@ -10,7 +10,8 @@ namespace prowl {
 
 namespace {
 
-// Channels are few and sides are many, so a last dimension that is shorter than both others is probably the channels.
+// Channels are few and sides are many, so a last dimension that is shorter than both others is probably the
+// channels.
 bool channels_seem_last(Dataset const& data) {
   auto const [c, h, w] = std::array{data.channels(), data.height(), data.width()};
   return w < h && w < c && (w <= 4 || c == h || 2 * w <= std::min(c, h));

@@ -23,8 +23,8 @@ std::int64_t array_bytes(DatasetLayout const& l) {
                    caption_reference);
 }
 
-// Not less than HDF5's heap of strings takes: it is made of collections of 4 KiB or of one longer string, filled by half or
-// more; a string has a header of 16 bytes and ends at a multiple of 8.
+// Not less than HDF5's heap of strings takes: it is made of collections of 4 KiB or of one longer string,
+// filled by half or more; a string has a header of 16 bytes and ends at a multiple of 8.
 std::int64_t heap_bytes(std::vector<std::string> const& strings) {
   std::int64_t bytes = 8192;
   for (auto const& string : strings) bytes += 2 * (std::int64_t(string.size()) + 32);
@@ -49,8 +49,8 @@ struct DatasetWriter::Files {
     return {H5Dcreate2(parent, dataset, type, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), where};
   }
 
-  // Makes the file at least that long, on the disk. HDF5 can neither close nor give up a file that it cannot write out,
-  // so it never writes where there is no space.
+  // Makes the file at least that long, on the disk. HDF5 can neither close nor give up a file that it cannot
+  // write out, so it never writes where there is no space.
   void reserve(std::int64_t bytes) const {
     int const descriptor = ::open(name().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     int const error = descriptor < 0 ? errno : ::posix_fallocate(descriptor, 0, bytes);

@@ -20,15 +20,16 @@ struct DatasetLayout {
   std::string text_encoding, source; ///< the attributes
 };
 
-/// The file appears under its name only when `finish` has returned; a failed run leaves no part of it. The arrays' space on
-/// the disk is reserved at the beginning, the captions' at the end, so that a full disk is an Error with its reason.
+/// The file appears under its name only when `finish` has returned; a failed run leaves no part of it. The
+/// arrays' space on the disk is reserved at the beginning, the captions' at the end, so that a full disk is
+/// an Error with its reason.
 class DatasetWriter {
 public:
   DatasetWriter(std::string path, DatasetLayout layout);
   ~DatasetWriter();
 
-  /// The next sample: uint8 (C, H, W), its caption in UTF-8, stored in normal form C, (tokens, text_width) and
-  /// (pooled_width). Throws Error naming the sample where one of them is not so.
+  /// The next sample: uint8 (C, H, W), its caption in UTF-8, stored in normal form C, (tokens, text_width)
+  /// and (pooled_width). Throws Error naming the sample where one of them is not so.
   void append(std::vector<std::uint8_t> const& picture, std::string const& caption,
               std::vector<float> const& text, std::vector<float> const& pooled);
 

@@ -9,7 +9,8 @@
 namespace prowl {
 
 /// What data sets made this way say in their attribute `text_encoding`. Older ones may have been made without
-/// normalising and with only ASCII's capitals folded; the name is the same, as nearly all words' features are.
+/// normalising and with only ASCII's capitals folded; the name is the same, as nearly all words' features
+/// are.
 inline constexpr char const* hashed_words = "hashed words";
 
 /// 64-bit FNV-1a (Fowler, Noll, Vo; RFC 9923) of the bytes.
@@ -17,8 +18,8 @@ std::uint64_t fnv1a(std::string_view bytes);
 
 /// The words of a UTF-8 text: runs of letters and digits, normalised (NFC) and case folded (`case_folded` in
 /// prowl/io/text.hpp). Everything else separates: ASCII punctuation, Latin-1 and general punctuation, symbols
-/// (U+0080..U+00BF, U+2000..U+2BFF, U+3000..U+303F). Throws Error where the text is not UTF-8 or has a NUL, as do
-/// the functions below.
+/// (U+0080..U+00BF, U+2000..U+2BFF, U+3000..U+303F). Throws Error where the text is not UTF-8 or has a NUL,
+/// as do the functions below.
 std::vector<std::string> words_of(std::string_view text);
 
 /// Maps the words of a caption to fixed random vectors: element i of a word's vector is the standard normal

@@ -270,7 +270,7 @@ TEST_F(DataTest, a_writer_takes_captions_in_utf8_alone) {
   };
   {
     prowl::DatasetWriter writer(path("a.h5"), layout);
-    for (std::string const caption : {std::string("caf\xe9"), std::string("red\0", 4)}) {
+    for (auto const& caption : {std::string("caf\xe9"), std::string("red\0", 4)}) {
       try {
         append(writer, caption);
         FAIL() << "no error";

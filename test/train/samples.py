@@ -72,7 +72,7 @@ class Samples(launch.Case):
                                     ([self.checkpoint, "--data", self.data, "--count", 0], "--count"),
                                     ([self.checkpoint, "--data", self.data, "--index", 100000], "--index 100000"),
                                     ([self.checkpoint, "--data", latents, "--index", 0], str(latents)),
-                                    ([self.checkpoint, "--prompt", "a", "--output", self.folder / "no" / "a.png"], "a.png"),
+                                    ([self.checkpoint, "--prompt", "a", "--output", "/dev/null/a.png"], "a.png"),
                                     ([self.checkpoint, "--prompt", "a", "--step", "3", "4"], "--help")):
             result = self.sample(2, *arguments, "--steps", 1, code=launch.REFUSED)
             self.assertIn(expected, result.error)
