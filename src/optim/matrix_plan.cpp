@@ -89,10 +89,15 @@ void MatrixPlan::add_sizes() {
       sizes_.workspace = std::max(sizes_.workspace, newton_schulz_workspace(p.rows(), p.columns()));
   }
   sizes_.slots = std::min<std::size_t>(buckets, options_.system == System::overlap ? 2 : 1);
-  for (auto const& distinct : distinct_steps())
-    for (auto const& o : step(distinct.t))
-      if (o.kind == MatrixOperation::Kind::gather)
-        sizes_.slot_parts[o.slot] = std::max(sizes_.slot_parts[o.slot], o.bucket->part);
+  // Alternating: with one period each bucket has its slot, with several that depends on the step.
+  bool const one_period = std::ranges::count_if(groups_, [&](auto const& g) { return gathers(g, 0); }) == 1;
+  for (auto const& group : groups_) {
+    if (!gathers(group, 0)) continue;
+    for (std::size_t l = 0; l < group.buckets.size(); ++l)
+      for (std::size_t slot = 0; slot < sizes_.slots; ++slot)
+        if (!one_period || l % sizes_.slots == slot)
+          sizes_.slot_parts[slot] = std::max(sizes_.slot_parts[slot], group.buckets[l].part);
+  }
 }
 
 std::int64_t MatrixPlan::momentum_bytes() const { return sizes_.momenta * float_bytes; }

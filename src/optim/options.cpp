@@ -51,8 +51,10 @@ Route route_one(Parameter const& p, OptimizerOptions const& options, ParameterGr
   if (!group) return route;
   if (group->rule) route.rule = *group->rule;
   if (route.rule == Rule::muon && !p.is_matrix())
-    throw Error("parameter {}: routed to Muon by group '{}', but it is not two-dimensional", p.name,
-                group->pattern);
+    throw Error(
+        "optimizer.group[{}].route: muon for parameter {}, which is not two-dimensional; expected a pattern "
+        "of matrices",
+        group - options.groups.data(), p.name);
   auto const override = [](auto& value, auto const& with) {
     if (with) value = *with;
   };

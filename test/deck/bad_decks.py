@@ -166,6 +166,36 @@ class BadDecks(unittest.TestCase):
             (Path(folder) / "deck.toml").write_text(deck_text({}))
             self.assertEqual(status_and_lines([os.environ["PROWL_PLAN"], "deck.toml", "--ranks", "2"], folder), (0, []))
 
+    def test_data_sets_that_do_not_fit(self):
+        try:
+            import h5py
+        except ImportError:
+            self.skipTest("no h5py")
+        with tempfile.TemporaryDirectory() as folder:
+            def make(name, shape, tokens=4, text_encoding="a test's"):
+                with h5py.File(Path(folder) / name, "w") as f:
+                    f.attrs.update({"format": "prowl data set", "version": 1, "training_count": 8})
+                    f.attrs["text_encoding"] = text_encoding
+                    f.create_dataset("latents", (12, *shape), "f4", chunks=(1, 1, 2, 2))
+                    f.create_dataset("captions", data=["a"] * 12, dtype=h5py.string_dtype())
+                    f.create_dataset("text/a/features", (12, tokens, 8), "f4", chunks=(1, 1, 8))
+                    f.create_dataset("pooled", (12, 8), "f4")
+
+            (Path(folder) / "deck.toml").write_text(deck_text({}))
+            for name, shape, tokens, names in (("large.h5", (1, 2**30, 2**30), 4, ["1 x 1073741824 x 1073741824"]),
+                                               ("wide.h5", (2**32 + 1, 2, 2), 4, ["4294967297"]),
+                                               ("long.h5", (1, 2, 2), 2**32 + 4, ["4294967300"]),
+                                               ("many.h5", (1, 2**12, 2**12), 4, ["4096"]),
+                                               ("oblong.h5", (1, 2, 4), 4, ["2 x 4"]), ("odd.h5", (1, 3, 3), 4, ["model.patch", "3"])):
+                make(name, shape, tokens)
+                for program in ("PROWL_PLAN", "PROWL_TRAIN"):
+                    extra = ["--ranks", "2"] if program == "PROWL_PLAN" else ["--dry-run"]
+                    status, lines = status_and_lines([os.environ[program], "deck.toml", f"data.path={name}", *extra], folder)
+                    self.assertIn(status, (1, 2), name)
+                    self.assertEqual(len(lines), 1, lines)
+                    for text in [name] + names:
+                        self.assertIn(text, lines[0])
+
     def test_files_that_are_no_decks(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in (".", "none.toml", "none/deck.toml", "/dev/null/deck.toml", os.environ["PROWL_PLAN"]):

@@ -95,7 +95,7 @@ TEST(TrainOptions, paper_decks_have_the_papers_hyperparameters) {
 
 TEST(TrainOptions, impossible_optimizers_are_refused_with_value_and_range) {
   EXPECT_EQ(refused({"optimizer.period=0"}),
-            "command line: optimizer.period: 0, expected integer, at least 1");
+            "command line: optimizer.period: 0, expected integer, in [1, 1073741824]");
   EXPECT_EQ(refused({"optimizer.gamma=-0.5"}),
             "command line: optimizer.gamma: -0.5, expected number, above 0");
   EXPECT_EQ(refused({"optimizer.momentum=1"}),
@@ -138,6 +138,20 @@ TEST(TrainOptions, contradictions_are_refused) {
             "command line: model.patch: 3, expected a divisor of model.size, 64");
   EXPECT_EQ(refused({hidden, layers, "model.encoder_widths=[8]"}),
             "default: model.encoder_tokens: [], expected as many as model.encoder_widths, 1");
+}
+
+TEST(TrainOptions, sizes_beyond_32_bits_are_refused_not_cut) {
+  // 2^32 + 1 is 1 in 32 bits.
+  for (std::string const key : {"parallel.replicate", "train.batch", "train.accumulate", "model.patch",
+                                "model.channels", "model.size", "model.layers", "model.pooled_width",
+                                "train.keep", "sample.steps", "parallel.prefetch"})
+    EXPECT_EQ(refused({"model.hidden=64", "model.layers=1", key + "=4294967297"})
+                  .rfind("command line: " + key + ": 4294967297, expected integer, in [", 0),
+              0u)
+        << key;
+  EXPECT_EQ(refused({"model.hidden=64", "model.layers=1", "model.patch=1", "model.size=32768"}),
+            "command line: model.size: 32768, expected at most 1024 patches of 1 a side");
+  EXPECT_EQ(refused({"model.hidden=64", "model.layers=1", "model.patch=1", "model.size=1024"}), "no error");
 }
 
 TEST(TrainOptions, the_command_line_overrides_the_deck) {

@@ -94,6 +94,32 @@ TEST(Routing, impossible_values_are_refused_with_value_and_name) {
                   {"blosc*", "matches no parameter"});
 }
 
+TEST(Routing, groups_that_can_have_no_effect_are_refused_by_index_and_key) {
+  auto const with = [](std::string const& pattern, auto const& change) {
+    return message([&](auto& o) {
+      o.groups.resize(1);
+      o.groups[0].pattern = pattern;
+      change(o.groups[0]);
+    });
+  };
+  expect_mentions(with("*bias", [](auto& g) { g.momentum = 0.5; }), {"group[0].momentum", "AdamW"});
+  expect_mentions(with("*bias", [](auto& g) { g.period = 2; }), {"group[0].period", "AdamW"});
+  expect_mentions(with("blocks.0.q.weight", [](auto& g) { g.beta1 = 0.5; }), {"group[0].beta1", "Muon"});
+  expect_mentions(message([](auto& o) {
+                    o.groups.resize(2);
+                    o.groups[0].pattern = "blocks*";
+                    o.groups[1].pattern = "*bias";
+                  }),
+                  {"group[1].pattern", "*bias", "group[0]", "blocks*"});
+  // A baseline of AdamW alone takes the groups of the run that it is compared with.
+  OptimizerOptions baseline;
+  baseline.adamw_only = true;
+  baseline.groups.resize(1);
+  baseline.groups[0].pattern = "blocks*";
+  baseline.groups[0].momentum = 0.5;
+  EXPECT_NO_THROW(route(parameters, baseline));
+}
+
 // torch.optim.Muon's `adjust_lr_fn`: "original" and "match_rms_adamw".
 TEST(Routing, shape_scales) {
   EXPECT_DOUBLE_EQ(rate_scale(AdjustRate::original, 8, 2), 2);

@@ -45,13 +45,14 @@ class Memory(launch.Case):
         return json.loads(path.read_text())["ways"][0]["memory_bytes"]
 
     def assert_planned(self, run, ranks, **options):
+        run = f"{run} {ranks}"  # a folder of its own
         options = {"run.steps": 2, **{k.replace("__", "."): v for k, v in options.items()}}
         planned = self.plan(run, ranks, options, "--hardware", self.hardware)
         cluster = self.plan(run, ranks, options)
         self.train(run, ranks, **options)
         peak = max(row["peak_bytes"] for row in self.metrics(run) if "peak_bytes" in row)
         parts = {k: round(v / MIB, 1) for k, v in planned.items() if v > MIB / 10}
-        text = f"{run:22} {ranks} ranks: peak {peak / MIB:6.1f} MiB, {planned['total'] / peak - 1:+.1%} planned"
+        text = f"{run:22} ranks: peak {peak / MIB:6.1f} MiB, {planned['total'] / peak - 1:+.1%} planned"
         print(text)
         self.assertGreaterEqual(planned["total"], peak, f"{text} {parts}")
         self.assertGreaterEqual(cluster["total"], peak, text)
