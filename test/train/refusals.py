@@ -109,7 +109,7 @@ class NotFinite(launch.Case):
         self.assertFalse(self.checkpoints("fail"))
 
     def test_skip_counts_and_changes_nothing(self):
-        options = {**self.diverging("skip"), "train.checkpoint_every": 1, "train.keep": 0}
+        options = {**self.diverging("skip"), "train.checkpoint_every": 1, "train.keep": 3}
         self.train("skip", 2, **options)
         self.assertEqual([row["skipped"] for row in self.metrics("skip") if "skipped" in row], [0, 1, 2])
         first, _, last = (launch.arrays(path) for path in self.checkpoints("skip"))
