@@ -110,6 +110,6 @@ int main(int argc, char** argv) {
     return prowl::data::run(argc, argv);
   } catch (std::exception const& error) {
     fmt::print(stderr, "prowl-data: {}\n", error.what());
-    return 2;
+    return 1;
   }
 }

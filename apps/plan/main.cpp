@@ -266,6 +266,6 @@ int main(int argc, char** argv) {
   } catch (std::exception const& error) {
     std::fflush(stdout);
     std::fprintf(stderr, "error: %s\n", error.what());
-    return 2;
+    return 1;
   }
 }
