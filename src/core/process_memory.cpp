@@ -14,12 +14,16 @@ std::int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-// Not ru_maxrss of getrusage: a process inherits it from the one that started it.
 std::int64_t peak_resident_bytes() {
+  // Not getrusage: its ru_maxrss is that of the launcher where that was larger, as it survives fork and exec.
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
-    if (std::int64_t kib = 0; word == "VmHWM:" && status >> kib) return kib * 1024;
-  return 0;
+    if (word == "VmHWM:") {
+      std::int64_t kib = 0;
+      status >> kib;
+      return kib * 1024;
+    }
+  return resident_bytes();
 }
 
 } // namespace prowl

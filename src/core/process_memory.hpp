@@ -5,7 +5,7 @@
 
 namespace prowl {
 
-/// Resident bytes now, and at most so far, of this program alone; 0 where the system does not say.
+/// Resident bytes now, and at most so far, of this program alone.
 std::int64_t resident_bytes();
 std::int64_t peak_resident_bytes();
 
