@@ -42,7 +42,7 @@ dit::MemoryPlan memory_on(Hardware const& hardware, dit::MemoryPlan memory) {
     return memory;
   }
   memory.gathered -= memory.untouched;
-  memory.process += std::int64_t(4 * mib); // stacks of threads, ends of heaps, what HDF5 keeps of files
+  memory.process += std::int64_t(7 * mib); // stacks of threads, ends of heaps, HDF5 while it writes
   return memory;
 }
 
