@@ -15,7 +15,7 @@ namespace prowl {
 namespace {
 
 void use_blas() {
-  constexpr int n = 1024; // large enough for all of its buffers
+  constexpr int n = 512; // large enough for its buffers
   Matrix<float> const a("a", n, n), c("c", n, n);
   Execution const exec;
   gemm<float>(exec, Op::none, Op::transpose, 1, a, a, 0, c);

@@ -46,7 +46,7 @@ class Memory(launch.Case):
 
     def assert_planned(self, run, ranks, **options):
         run = f"{run} {ranks}"  # a folder of its own
-        options = {"run.steps": 2, **{k.replace("__", "."): v for k, v in options.items()}}
+        options = {"run.steps": 2, "train.checkpoint_every": 1, **{k.replace("__", "."): v for k, v in options.items()}}
         planned = self.plan(run, ranks, options, "--hardware", self.hardware)
         cluster = self.plan(run, ranks, options)
         self.train(run, ranks, **options)

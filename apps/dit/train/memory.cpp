@@ -32,7 +32,8 @@ std::int64_t host_batch_bytes(ModelConfig const& config, std::int64_t samples) {
 /// What passes between ranks of a node goes through at most 512 fragments of 32 KiB a rank (its parameters
 /// btl_vader_free_list_max and btl_vader_max_send_size).
 std::int64_t transport_bytes(Layout const& layout) {
-  constexpr std::int64_t all_fragments = std::int64_t{16} << 20;
+  // Of two ranks no more than a quarter of them was seen in use.
+  std::int64_t const all_fragments = std::int64_t{size(layout.place(), Axis::world) > 2 ? 16 : 4} << 20;
   bool const gathers = layout.shards() > 1, replicas = layout.place().replicas > 1;
   if (!gathers && !replicas) return 0;
   std::int64_t const reduced = replicas ? layout.sharded_size() : 0;
