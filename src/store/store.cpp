@@ -61,7 +61,8 @@ Store::Store(Execution const& exec, Mesh const& mesh, Layout layout, StoreOption
     throw Error("the layout is that of another mesh, or of another rank of it");
   require_same_registration(mesh.world(), layout_);
   auto const sizes = store_sizes(layout_, options);
-  slots_ = std::vector<WeightSlot>(sizes.whole.size()); // resize would copy them where a View's move may throw: nvcc
+  // Not resize: it would copy slots where a View's move may throw, as it may with nvcc.
+  slots_ = std::vector<WeightSlot>(sizes.whole.size());
   for (std::size_t s = 0; s < slots_.size(); ++s) {
     slots_[s].gathered = uninitialised<Vector<float>>("gathered", sizes.gathered[s]);
     slots_[s].full = uninitialised<Vector<float>>("whole weights", sizes.whole[s]);
