@@ -8,9 +8,6 @@
 #include <KokkosBlas3_gemm.hpp>
 #endif
 
-#include <initializer_list>
-#include <limits>
-
 namespace prowl {
 
 namespace {
@@ -23,13 +20,6 @@ template <class View>
 Extents extents(Op op, View const& v) {
   auto const rows = std::int64_t(v.extent(0)), columns = std::int64_t(v.extent(1));
   return op == Op::none ? Extents{rows, columns} : Extents{columns, rows};
-}
-
-/// BLAS counts in 32 bits.
-void require_extents(char const* call, std::initializer_list<std::int64_t> list) {
-  for (auto extent : list)
-    if (extent > std::numeric_limits<int>::max())
-      throw Error("{}: an extent of {}, expected at most {}", call, extent, std::numeric_limits<int>::max());
 }
 
 // The host's BLAS where the host can reach the memory; declared for both types so that the templates below read once.
@@ -74,7 +64,6 @@ void gemm(Execution const& exec, Op op_a, Op op_b, T alpha, std::type_identity_t
   if (ea.rows != ec.rows || eb.columns != ec.columns || ea.columns != eb.rows)
     throw Error("gemm: op(A) is {} x {} and op(B) is {} x {}, but C is {} x {}", ea.rows, ea.columns, eb.rows,
                 eb.columns, ec.rows, ec.columns);
-  require_extents("gemm", {ec.rows, ec.columns, ea.columns});
   if (ec.rows == 0 || ec.columns == 0) return;
   // An empty sum: BLAS implementations differ here, and Kokkos Kernels would leave C as it is.
   if (ea.columns == 0) return detail::scale_matrix<T>(exec, beta, c);
@@ -102,7 +91,6 @@ void syrk(Execution const& exec, Op op_a, T alpha, std::type_identity_t<Matrix<T
   auto const ea = extents(op_a, a), ec = extents(Op::none, c);
   if (ec.rows != ec.columns || ec.rows != ea.rows)
     throw Error("syrk: op(A) is {} x {}, but C is {} x {}", ea.rows, ea.columns, ec.rows, ec.columns);
-  require_extents("syrk", {ec.rows, ea.columns});
   if (ec.rows == 0) return;
   if (ea.columns == 0) return detail::scale_matrix<T>(exec, beta, c);
   if constexpr (host_accessible) {
