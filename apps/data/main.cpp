@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
   try {
     return prowl::data::run(argc, argv);
   } catch (std::exception const& error) {
-    fmt::print(stderr, "error: {}\n", failure_text(error));
+    fmt::print(stderr, "error: {}\n", prowl::failure_text(error));
     return prowl::data::failure_status;
   }
 }
