@@ -43,7 +43,7 @@ int run(int argc, char** argv) {
       ->check(positive_count);
   optimizer->add_option("--bucket-mib", options.bucket_mib, "Cap of a gathered bucket, MiB")
       ->capture_default_str()
-      ->check(positive_count);
+      ->check(CLI::Range(1e-3, 1e6));
   optimizer->add_option("--wire", options.wire, "Momentum elements in a gather: fp32 or bf16")
       ->capture_default_str();
   optimizer

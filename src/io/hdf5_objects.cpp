@@ -1,5 +1,7 @@
 #include <prowl/io/hdf5_objects.hpp>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace prowl::hdf5 {
@@ -93,7 +95,7 @@ std::int64_t product(std::vector<std::int64_t> const& shape, std::size_t first, 
                      std::string const& where) {
   for (std::size_t d = first; d < shape.size(); ++d)
     if (__builtin_mul_overflow(factor, shape[d], &factor))
-      throw Error("{}: has more elements than a file can hold", where);
+      throw Error("{}: {} elements are more than a file can hold", where, fmt::join(shape, " x "));
   return factor;
 }
 

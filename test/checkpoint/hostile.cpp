@@ -80,7 +80,7 @@ std::vector<Case> const cases = {
      [](hid_t f) { put_dataset(f, H5T_IEEE_F32LE, {hsize_t{1} << 40}); }},
     {"an extent of 2^60", "dataset x: was never written",
      [](hid_t f) { put_dataset(f, H5T_IEEE_F32LE, {hsize_t{1} << 60}); }},
-    {"4 x 2^31 x 2^31", "dataset x: has more elements than a file can hold",
+    {"4 x 2^31 x 2^31", "dataset x: 4 x 2147483648 x 2147483648 elements are more than a file can hold",
      [](hid_t f) {
        auto const plan = plan_of_dataset();
        hsize_t const chunk[] = {1, 1, 1};

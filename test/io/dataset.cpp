@@ -167,7 +167,7 @@ TEST_F(DatasetTest, what_is_not_in_the_file_itself_whole_is_refused) {
       {"half of the chunks", ": /latents: was not written whole: it has 2 of 5 chunks"},
       {"never written", ": /latents: was never written"},
       {"huge", ": /latents: says that it has 11258999068426240 bytes"},
-      {"too many", ": /latents: has more elements than a file can hold"},
+      {"too many", ": /latents: 5 x 1073741824 x 1073741824 x 1073741824 elements are more"},
   };
   for (auto const& [flaw, expected] : flaws) {
     ASSERT_TRUE(make(path, flaw));

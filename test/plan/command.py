@@ -35,7 +35,7 @@ class Command(unittest.TestCase):
 
     def assert_refused(self, arguments, *parts):
         done = self.run_plan(*arguments)
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 2)
         lines = done.stderr.splitlines()
         self.assertEqual(len(lines), 1, done.stderr)
         for part in parts:
