@@ -232,10 +232,20 @@ class Diverging(Start):
     def test_a_run_whose_last_steps_diverge_fails(self):
         for steps in (1, 3):
             for how in ("fail", "skip"):
-                result = self.mpi("PROWL_TRAIN", 2, *self.arguments(f"{how}{steps}", {
-                    "run.steps": steps, "optimizer.rate": 1e300, "optimizer.on_nonfinite": how}))
+                run = f"{how}{steps}"
+                result = self.mpi("PROWL_TRAIN", 2, *self.arguments(run, {
+                    "run.steps": steps, "optimizer.rate": 1e38, "optimizer.on_nonfinite": how}))
                 self.assertEqual(result.code, launch.FAILED, result.out + result.error)
                 self.assertEqual(len(result.messages()), 1, result.error)
+                for path in self.checkpoints(run):
+                    for name, values in launch.arrays(path).items():
+                        self.assertTrue(np.isfinite(values).all(), f"{path}: {name}")
+
+    def test_a_rate_that_no_weight_can_hold_is_refused(self):
+        result = self.mpi("PROWL_TRAIN", 2, *self.arguments("run", {"run.steps": 1, "optimizer.rate": 1e300}))
+        self.assertEqual(result.code, launch.REFUSED, result.out + result.error)
+        self.assertEqual(len(result.messages()), 1, result.error)
+        self.assertIn("1e+300", result.error)
 
 
 class Validation(Start):
