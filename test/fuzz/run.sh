@@ -23,7 +23,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 for target in "$@"; do
     case $target in
     deck) sources=$(ls src/io/deck*.cpp) ;;
-    png) sources="apps/common/png.cpp src/io/atomic_file.cpp" ;;
+    png) sources="$(ls apps/common/*.cpp) src/io/atomic_file.cpp" ;;
     dataset) sources="src/io/dataset.cpp $(ls src/io/hdf5*.cpp) src/io/detail/input_file.cpp" ;;
     checkpoint)
         sources="src/io/checkpoint.cpp $(ls src/io/array_file*.cpp src/io/hdf5*.cpp src/io/detail/*.cpp) src/comm/agree.cpp" ;;
