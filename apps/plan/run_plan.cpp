@@ -42,7 +42,7 @@ dit::MemoryPlan memory_on(Hardware const& hardware, dit::MemoryPlan memory) {
     return memory;
   }
   memory.gathered -= memory.untouched;
-  memory.process += std::int64_t(7 * mib); // stacks of threads, ends of heaps, HDF5 while it writes
+  memory.process += std::int64_t(9 * mib); // stacks of threads, ends of heaps, HDF5 while it writes
   return memory;
 }
 

@@ -107,19 +107,21 @@ void require_stored(hid_t dataset, std::int64_t file_bytes, std::string const& w
   if (check(H5Pget_external_count(plan.get()), where) > 0)
     throw Error("{}: has external storage: its elements would be read from other files", where);
   require_filters(plan.get(), where);
-  auto const bytes = product(shape_of(dataset, where), 0, std::int64_t(H5Tget_size(type.get())), where);
+  auto const shape = shape_of(dataset, where);
+  auto const bytes = product(shape, 0, std::int64_t(H5Tget_size(type.get())), where);
   if (bytes == 0) return;
   if (layout == H5D_CHUNKED) {
     std::int64_t const most = H5Pget_nfilters(plan.get()) > 0 ? largest_compression : 1;
     if (bytes / most > file_bytes)
-      throw Error("{}: says that it has {} bytes, in a file of {}", where, bytes, file_bytes);
+      throw Error("{}: says that it has {} bytes, {}, in a file of {}", where, bytes, fmt::join(shape, " x "),
+                  file_bytes);
     return require_chunks(dataset, plan.get(), where);
   }
   auto const stored = std::int64_t(H5Dget_storage_size(dataset));
   if (stored == 0) throw Error("{}: was never written", where);
   if (bytes > file_bytes || stored < bytes)
-    throw Error("{}: says that it has {} bytes, of which {} are stored in a file of {}", where, bytes, stored,
-                file_bytes);
+    throw Error("{}: says that it has {} bytes, {}, of which {} are stored in a file of {}", where, bytes,
+                fmt::join(shape, " x "), stored, file_bytes);
   if (layout != H5D_CONTIGUOUS) return;
   auto const offset = H5Dget_offset(dataset);
   if (offset == HADDR_UNDEF || offset > haddr_t(file_bytes - bytes))
