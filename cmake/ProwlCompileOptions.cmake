@@ -8,7 +8,8 @@ endif()
 if(PROWL_WERROR)
   target_compile_options(prowl_compile_options INTERFACE -Werror)
   if(CMAKE_CXX_COMPILER MATCHES "nvcc_wrapper$")
-    target_compile_options(prowl_compile_options INTERFACE -Werror=all-warnings) # of nvcc itself
+    # Of nvcc itself; 2810: it takes the value of an assignment to a [[nodiscard]] object for one that is dropped.
+    target_compile_options(prowl_compile_options INTERFACE -Werror=all-warnings "SHELL:-Xcudafe --diag_suppress=2810")
   endif()
 endif()
 if(PROWL_NATIVE)

@@ -41,7 +41,8 @@ function(prowl_compile_for_device target file)
             "-I;$<JOIN:$<FILTER:${includes},INCLUDE,${ours}>,;-I;>"
             "-isystem;$<JOIN:$<FILTER:${includes},EXCLUDE,${ours}>,;-isystem;>" "-D;$<JOIN:${definitions},;-D;>")
   if(PROWL_WERROR)
-    list(APPEND flags --Werror all-warnings)
+    # 2810: nvcc takes the value of an assignment to a [[nodiscard]] object for one that is dropped.
+    list(APPEND flags --Werror all-warnings --diag-suppress=2810)
   endif()
   file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${file})
   set(object ${PROJECT_BINARY_DIR}/device/${name}.o)

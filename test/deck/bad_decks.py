@@ -183,7 +183,7 @@ class BadDecks(unittest.TestCase):
                     features = f.create_dataset("text/a/features", (12, tokens, 8), "f4", chunks=(1, 1, 8))
                     if tokens < 100:
                         features[:] = 0
-                    f["pooled"] = [[0.0] * 8] * 12
+                    f.create_dataset("pooled", data=[[0.0] * 8] * 12, dtype="f4")
 
             (Path(folder) / "deck.toml").write_text(deck_text({}))
             for name, shape, tokens, names in (("large.h5", (1, 2**30, 2**30), 4, ["1 x 1073741824 x 1073741824"]),
