@@ -57,6 +57,13 @@ std::vector<UnitTime> times_of(dit::TrainOptions const& options, dit::ModelConfi
   return dit::unit_times(work, machine);
 }
 
+/// As MatrixPlan::period; the Error names the keys.
+std::int64_t period_of(MatrixPlan const& matrices) try {
+  return matrices.period();
+} catch (Error const& error) {
+  throw Error("optimizer.period, optimizer.group: {}", error.what());
+}
+
 /// What a refresh does on the layout's rank.
 void count_optimizer(RunPlan& plan, Layout const& layout, MatrixPlan const& matrices) {
   auto const options = dit::optimizer_options(plan.options.optimizer);
@@ -69,19 +76,20 @@ void count_optimizer(RunPlan& plan, Layout const& layout, MatrixPlan const& matr
     for (auto const& o : matrices.step(t))
       if (auto const& p = layout.parameters()[o.parameter]; o.refreshes)
         plan.optimizer_flop +=
-            newton_schulz_flop(p.rows(), p.columns()) * double(count) / double(matrices.period());
+            newton_schulz_flop(p.rows(), p.columns()) * double(count) / double(period_of(matrices));
 }
 
 void count_collectives(RunPlan& plan, Layout const& layout, MatrixPlan const& matrices) {
-  plan.steps.resize(std::size_t(matrices.period()));
+  auto const period = period_of(matrices);
+  plan.steps.resize(std::size_t(period));
   Ledger sum;
-  for (std::int64_t t = 0; t < matrices.period(); ++t) {
+  for (std::int64_t t = 0; t < period; ++t) {
     auto const same = matrices.same_step(t);
     auto& step = plan.steps[std::size_t(t)];
     step = same < t ? plan.steps[std::size_t(same)] : dit::planned_step(plan.options, layout, t);
     sum.add(step);
   }
-  auto const steps = double(matrices.period());
+  auto const steps = double(period);
   plan.volume = {double(sum.totals(Collective::all_gather, Purpose::optimizer).calls) / steps,
                  double(sum.totals(Collective::all_reduce, Purpose::optimizer).calls) / steps,
                  double(sum.totals(Collective::broadcast, Purpose::optimizer).calls) / steps,

@@ -12,17 +12,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view prefix = "checkpoint-", suffix = ".h5";
-
-std::optional<std::int64_t> step_of(std::string const& file_name) {
-  if (!file_name.starts_with(prefix) || !file_name.ends_with(suffix)) return {};
-  std::int64_t step = 0;
-  char const* const last = file_name.data() + file_name.size() - suffix.size();
-  auto const [end, error] = std::from_chars(file_name.data() + prefix.size(), last, step);
-  if (error != std::errc() || end != last || step < 0) return {};
-  return step;
-}
-
 std::vector<std::string> names_in(std::string const& folder) {
   std::vector<std::string> names;
   std::error_code error;
@@ -38,7 +27,7 @@ std::vector<std::string> names_in(std::string const& folder) {
 std::vector<std::int64_t> steps_in(std::string const& folder) {
   std::vector<std::int64_t> steps;
   for (auto const& name : names_in(folder)) {
-    auto const step = step_of(name);
+    auto const step = step_in(name, "checkpoint-", ".h5");
     if (step && fs::path(folder) / name == checkpoint_path(folder, *step)) steps.push_back(*step);
   }
   std::sort(steps.rbegin(), steps.rend());
@@ -83,7 +72,17 @@ std::string reason_to_pass_over(ArrayFileReader const& file, std::int64_t step) 
 } // namespace
 
 std::string checkpoint_path(std::string const& folder, std::int64_t step) {
-  return (fs::path(folder) / fmt::format("{}{:08}{}", prefix, step, suffix)).string();
+  return (fs::path(folder) / fmt::format("checkpoint-{:08}.h5", step)).string();
+}
+
+std::optional<std::int64_t> step_in(std::string_view name, std::string_view prefix, std::string_view suffix) {
+  if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() <= prefix.size() + suffix.size())
+    return {};
+  std::int64_t step = 0;
+  char const* const last = name.data() + name.size() - suffix.size();
+  auto const [end, error] = std::from_chars(name.data() + prefix.size(), last, step);
+  if (error != std::errc() || step < 0 || (end != last && *end != '-')) return {};
+  return step;
 }
 
 std::string write_checkpoint(MPI_Comm comm, std::string const& folder, std::int64_t step,

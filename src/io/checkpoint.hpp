@@ -6,11 +6,15 @@
 
 #include <functional>
 #include <optional>
+#include <string_view>
 
 namespace prowl {
 
 /// FOLDER/checkpoint-00000120.h5 for step 120.
 std::string checkpoint_path(std::string const& folder, std::int64_t step);
+
+/// The step in a file's name: prefix, digits, suffix, where -2 and the like may follow the digits.
+std::optional<std::int64_t> step_in(std::string_view name, std::string_view prefix, std::string_view suffix);
 
 /// Collective. Writes the checkpoint of a step (its attribute `step` is added to the contents) into an
 /// existing folder, whole or not at all; a damaged or equal one of the same step is replaced. A number that is

@@ -35,10 +35,9 @@ bool in_word(std::uint32_t c) {
 
 } // namespace
 
-std::uint64_t fnv1a(std::string_view bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (char const c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
+std::uint64_t fnv1a(std::string_view bytes, std::uint64_t before) {
+  for (char const c : bytes) before = (before ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return before;
 }
 
 std::vector<std::string> words_of(std::string_view text) {

@@ -13,8 +13,8 @@ namespace prowl {
 /// are.
 inline constexpr char const* hashed_words = "hashed words";
 
-/// 64-bit FNV-1a (Fowler, Noll, Vo; RFC 9923) of the bytes.
-std::uint64_t fnv1a(std::string_view bytes);
+/// 64-bit FNV-1a (Fowler, Noll, Vo; RFC 9923) of the bytes; given the hash of what precedes them, of both.
+std::uint64_t fnv1a(std::string_view bytes, std::uint64_t before = 0xcbf29ce484222325u);
 
 /// The words of a UTF-8 text: runs of letters and digits, normalised (NFC) and case folded (`case_folded` in
 /// prowl/io/text.hpp). Everything else separates: ASCII punctuation, Latin-1 and general punctuation, symbols

@@ -1,5 +1,6 @@
 #include <prowl/linalg/blas.hpp>
 
+#include <prowl/core/checked.hpp>
 #include <prowl/core/error.hpp>
 #include <prowl/linalg/detail/complement.hpp>
 
@@ -22,17 +23,23 @@ Extents extents(Op op, View const& v) {
   return op == Op::none ? Extents{rows, columns} : Extents{columns, rows};
 }
 
+/// BLAS counts in int. Throws Error where an extent or stride needs more.
+int blas_int(std::int64_t extent) { return checked_int(extent, "an extent of a matrix product"); }
+
 // The host's BLAS where the host can reach the memory; declared for both types so that the templates below read once.
 #define PROWL_CBLAS(T, prefix)                                                                               \
-  [[maybe_unused]] void host_gemm(Op op_a, Op op_b, int m, int n, int k, T alpha, T const* a, int lda,       \
-                                  T const* b, int ldb, T beta, T* c, int ldc) {                              \
+  [[maybe_unused]] void host_gemm(Op op_a, Op op_b, std::int64_t k, T alpha, Matrix<T const> const& a,       \
+                                  Matrix<T const> const& b, T beta, Matrix<T> const& c) {                    \
     cblas_##prefix##gemm(CblasRowMajor, op_a == Op::none ? CblasNoTrans : CblasTrans,                        \
-                         op_b == Op::none ? CblasNoTrans : CblasTrans, m, n, k, alpha, a, lda, b, ldb, beta, \
-                         c, ldc);                                                                            \
+                         op_b == Op::none ? CblasNoTrans : CblasTrans, blas_int(c.extent(0)),                \
+                         blas_int(c.extent(1)), blas_int(k), alpha, a.data(), blas_int(a.stride(0)),         \
+                         b.data(), blas_int(b.stride(0)), beta, c.data(), blas_int(c.stride(0)));            \
   }                                                                                                          \
-  void host_syrk(Op op, int n, int k, T alpha, T const* a, int lda, T beta, T* c, int ldc) {                 \
-    cblas_##prefix##syrk(CblasRowMajor, CblasUpper, op == Op::none ? CblasNoTrans : CblasTrans, n, k, alpha, \
-                         a, lda, beta, c, ldc);                                                              \
+  [[maybe_unused]] void host_syrk(Op op, std::int64_t k, T alpha, Matrix<T const> const& a, T beta,          \
+                                  Matrix<T> const& c) {                                                      \
+    cblas_##prefix##syrk(CblasRowMajor, CblasUpper, op == Op::none ? CblasNoTrans : CblasTrans,              \
+                         blas_int(c.extent(0)), blas_int(k), alpha, a.data(), blas_int(a.stride(0)), beta,   \
+                         c.data(), blas_int(c.stride(0)));                                                   \
   }
 PROWL_CBLAS(float, s)
 PROWL_CBLAS(double, d)
@@ -43,6 +50,9 @@ void multiply([[maybe_unused]] Execution const& exec, Op op_a, Op op_b, T alpha,
               Matrix<T const> const& b, T beta, Matrix<T> const& c) {
 #ifdef PROWL_HAS_KOKKOS_KERNELS
   char const* const names[] = {"N", "T"};
+  // What is below Kokkos Kernels counts in int as well.
+  auto const ec = extents(Op::none, c);
+  for (auto extent : {ec.rows, ec.columns, extents(op_a, a).columns}) blas_int(extent);
 #if KOKKOS_VERSION >= 40000
   KokkosBlas::gemm(exec, names[int(op_a)], names[int(op_b)], alpha, a, b, beta, c);
 #else
@@ -50,8 +60,7 @@ void multiply([[maybe_unused]] Execution const& exec, Op op_a, Op op_b, T alpha,
 #endif
 #else
   static_assert(host_accessible, "a device build needs Kokkos Kernels");
-  host_gemm(op_a, op_b, int(c.extent(0)), int(c.extent(1)), int(extents(op_a, a).columns), alpha, a.data(),
-            int(a.stride(0)), b.data(), int(b.stride(0)), beta, c.data(), int(c.stride(0)));
+  host_gemm(op_a, op_b, extents(op_a, a).columns, alpha, a, b, beta, c);
 #endif
 }
 
@@ -94,8 +103,7 @@ void syrk(Execution const& exec, Op op_a, T alpha, std::type_identity_t<Matrix<T
   if (ec.rows == 0) return;
   if (ea.columns == 0) return detail::scale_matrix<T>(exec, beta, c);
   if constexpr (host_accessible) {
-    host_syrk(op_a, int(ec.rows), int(ea.columns), alpha, a.data(), int(a.stride(0)), beta, c.data(),
-              int(c.stride(0)));
+    host_syrk(op_a, ea.columns, alpha, a, beta, c);
     detail::mirror_upper(exec, c);
   } else {
     multiply<T>(exec, op_a, op_a == Op::none ? Op::transpose : Op::none, alpha, a, a, beta, c);

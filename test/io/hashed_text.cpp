@@ -15,6 +15,7 @@ TEST(HashedText, fnv1a_gives_the_published_values) {
   EXPECT_EQ(prowl::fnv1a(""), 0xcbf29ce484222325u);
   EXPECT_EQ(prowl::fnv1a("a"), 0xaf63dc4c8601ec8cu);
   EXPECT_EQ(prowl::fnv1a("foobar"), 0x85944171f73967e8u);
+  EXPECT_EQ(prowl::fnv1a("bar", prowl::fnv1a("foo")), 0x85944171f73967e8u);
 }
 
 TEST(HashedText, words_are_letters_and_digits_in_lower_case) {

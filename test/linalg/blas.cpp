@@ -183,3 +183,15 @@ TYPED_TEST(Blas, ShapesThatDoNotFitAreRefused) {
                     Batch<T>("c", 3, 2, 2)),
                Error);
 }
+
+TYPED_TEST(Blas, ExtentsBeyondInt) {
+  using T = TypeParam;
+  // One element's address stands for all: the extents are refused before anything is read.
+  T element = 0;
+  auto const long_side = std::size_t(1) << 31;
+  Matrix<T const> const row(&element, 1, long_side), column(&element, long_side, 1);
+  Matrix<T> const one("c", 1, 1);
+  Execution const exec;
+  EXPECT_THROW(gemm(exec, Op::none, Op::none, T(1), row, column, T(0), one), Error);
+  EXPECT_THROW(syrk(exec, Op::none, T(1), row, T(0), one), Error);
+}

@@ -165,7 +165,7 @@ class Command(unittest.TestCase):
         self.assert_refused([DECK, "--ranks", 8, "--sweep", "ranks=8"], "--sweep", "--ranks")
         self.assert_refused([DECK, "--ranks", 8, "--per-rank", 2**30], "--per-rank", str(2**30))
         self.assert_refused([DECK, "--ranks", 8, f"train.batch={2**40}"], "train.batch", str(2**40))
-        self.assert_refused([DECK, "--ranks", 8, "optimizer.period=1000000"], "1000000", "at most")
+        self.assert_refused([DECK, "--ranks", 8, "optimizer.period=1000000"], "optimizer.period", "1000000", "at most")
         self.assert_refused([DECK, "--ranks", 8, "--k", "1..1000000"], "--k", "1000000")
         self.assert_refused([DECK, "--ranks", 8, "--bucket", 2**44], "--bucket", str(2**44))
         self.assert_refused([DECK, "--ranks", 8, "--k", "1..3", "optimizer.method=muon"], "--k", "muon", "periodic")

@@ -3,6 +3,7 @@
 #include <dit/options/options.hpp>
 
 #include <prowl/core/error.hpp>
+#include <prowl/io/hashed_text.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -66,42 +67,29 @@ Effect effect_of(std::string const& entry, nlohmann::json const& before, nlohman
   return std::ranges::find(shapes, entry) == shapes.end() ? Effect::another_run : Effect::another_model;
 }
 
-/// FNV-1a of 64 bits (Fowler, Noll, Vo).
-class Hash {
-public:
-  void add(void const* data, std::size_t size) {
-    for (std::size_t i = 0; i < size; ++i)
-      value_ = (value_ ^ static_cast<unsigned char const*>(data)[i]) * 0x100000001b3;
-  }
-  void add(std::vector<float> const& values) { add(values.data(), values.size() * sizeof(float)); }
-  std::uint64_t value() const { return value_; }
-
-private:
-  std::uint64_t value_ = 0xcbf29ce484222325;
-};
-
+/// A hash of up to 64 samples, spread evenly.
 std::uint64_t content(Dataset const& data) {
   constexpr std::int64_t most = 64;
   auto const count = std::min(most, data.size());
-  Hash hash;
+  auto hash = fnv1a("");
   std::vector<float> values;
+  auto const add = [&](std::int64_t size, auto const& read) {
+    values.resize(std::size_t(size));
+    read(values.data());
+    hash = fnv1a({reinterpret_cast<char const*>(values.data()), values.size() * sizeof(float)}, hash);
+  };
   for (std::int64_t i = 0; i < count; ++i) {
     auto const sample = count < 2 ? 0 : i * (data.size() - 1) / (count - 1);
-    values.resize(std::size_t(data.sample_size()));
-    data.read_samples(sample, 1, values.data());
-    hash.add(values);
-    for (std::size_t e = 0; e < data.encoders().size(); ++e) {
-      values.resize(std::size_t(data.encoders()[e].tokens * data.encoders()[e].width));
-      data.read_text(std::int64_t(e), sample, 1, values.data());
-      hash.add(values);
+    add(data.sample_size(), [&](float* to) { data.read_samples(sample, 1, to); });
+    for (std::int64_t e = 0; e < std::ssize(data.encoders()); ++e) {
+      auto const& encoder = data.encoders()[std::size_t(e)];
+      add(encoder.tokens * encoder.width, [&](float* to) { data.read_text(e, sample, 1, to); });
     }
-    values.resize(std::size_t(data.pooled_width()));
-    data.read_pooled(sample, 1, values.data());
-    hash.add(values);
+    add(data.pooled_width(), [&](float* to) { data.read_pooled(sample, 1, to); });
     auto const caption = data.caption(sample);
-    hash.add(caption.data(), caption.size() + 1);
+    hash = fnv1a({caption.data(), caption.size() + 1}, hash);
   }
-  return hash.value();
+  return hash;
 }
 
 std::vector<Change> of(std::vector<Change> const& changes, Effect effect) {

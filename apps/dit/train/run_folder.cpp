@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -23,18 +22,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr auto line_file = "line.json";
-
-/// The step in a name like checkpoint-00000120.h5.
-std::optional<std::int64_t> step_in(std::string_view name, std::string_view prefix, std::string_view suffix) {
-  if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() <= prefix.size() + suffix.size())
-    return {};
-  std::int64_t step = 0;
-  char const* const last = name.data() + name.size() - suffix.size();
-  auto const [end, error] = std::from_chars(name.data() + prefix.size(), last, step);
-  // deck-00000120-2.toml: the second of that step.
-  if (error != std::errc() || (end != last && *end != '-')) return {};
-  return step;
-}
 
 /// Whether a file is of a step that a line from `step` does again, or does not have.
 bool is_later(std::string const& name, std::int64_t step) {
