@@ -51,8 +51,9 @@ void multiply([[maybe_unused]] Execution const& exec, Op op_a, Op op_b, T alpha,
 #ifdef PROWL_HAS_KOKKOS_KERNELS
   char const* const names[] = {"N", "T"};
   // What is below Kokkos Kernels counts in int as well.
-  auto const ec = extents(Op::none, c);
-  for (auto extent : {ec.rows, ec.columns, extents(op_a, a).columns}) blas_int(extent);
+  blas_int(std::int64_t(c.extent(0)));
+  blas_int(std::int64_t(c.extent(1)));
+  blas_int(extents(op_a, a).columns);
 #if KOKKOS_VERSION >= 40000
   KokkosBlas::gemm(exec, names[int(op_a)], names[int(op_b)], alpha, a, b, beta, c);
 #else
