@@ -45,3 +45,16 @@ if(PROWL_SANITIZE)
     target_compile_options(prowl_compile_options INTERFACE -Wno-maybe-uninitialized)
   endif()
 endif()
+
+# prowl_define_strings(TARGET NAME VALUE ...): macros that are string literals, in a header that every source of the target begins
+# with. As definitions on the command line their quotes would not survive nvcc_wrapper.
+function(prowl_define_strings target)
+  set(header ${CMAKE_CURRENT_BINARY_DIR}/${target}_strings.hpp)
+  set(content "")
+  while(ARGN)
+    list(POP_FRONT ARGN name value)
+    string(APPEND content "#define ${name} \"${value}\"\n")
+  endwhile()
+  file(GENERATE OUTPUT ${header} CONTENT "${content}")
+  target_compile_options(${target} PRIVATE "SHELL:-include ${header}")
+endfunction()

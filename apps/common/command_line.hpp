@@ -3,6 +3,7 @@
 
 #include <prowl/core/error.hpp>
 #include <prowl/core/types.hpp>
+#include <prowl/core/version.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -15,7 +16,7 @@ namespace prowl {
 /// `prints`; throws Error for anything else that is not right.
 inline std::optional<int> parse_command_line(CLI::App& app, int argc, char const* const* argv,
                                              bool prints = true) {
-  app.set_version_flag("--version", fmt::format("{} {}, Kokkos {}.{}.{} ({})", app.get_name(), PROWL_VERSION,
+  app.set_version_flag("--version", fmt::format("{} {}, Kokkos {}.{}.{} ({})", app.get_name(), version(),
                                                 KOKKOS_VERSION / 10000, KOKKOS_VERSION / 100 % 100,
                                                 KOKKOS_VERSION % 100, Execution::name()));
   try {

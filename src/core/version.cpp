@@ -1,0 +1,7 @@
+#include <prowl/core/version.hpp>
+
+namespace prowl {
+
+char const* version() { return PROWL_VERSION; }
+
+} // namespace prowl
