@@ -46,15 +46,15 @@ if(PROWL_SANITIZE)
   endif()
 endif()
 
-# prowl_define_strings(TARGET NAME VALUE ...): macros that are string literals, in a header that every source of the target begins
-# with. As definitions on the command line their quotes would not survive nvcc_wrapper.
+# prowl_define_strings(TARGET NAME VALUE ...): macros that are string literals, in <build_strings.hpp> of the target. As definitions
+# on the command line their quotes would not survive nvcc_wrapper.
 function(prowl_define_strings target)
-  set(header ${CMAKE_CURRENT_BINARY_DIR}/${target}_strings.hpp)
-  set(content "")
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/strings/${target})
+  set(content "#pragma once\n")
   while(ARGN)
     list(POP_FRONT ARGN name value)
     string(APPEND content "#define ${name} \"${value}\"\n")
   endwhile()
-  file(GENERATE OUTPUT ${header} CONTENT "${content}")
-  target_compile_options(${target} PRIVATE "SHELL:-include ${header}")
+  file(GENERATE OUTPUT ${folder}/build_strings.hpp CONTENT "${content}")
+  target_include_directories(${target} PRIVATE ${folder})
 endfunction()

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include <build_strings.hpp>
+
 namespace prowl::plan {
 
 namespace {

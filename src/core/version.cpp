@@ -1,5 +1,7 @@
 #include <prowl/core/version.hpp>
 
+#include <build_strings.hpp>
+
 namespace prowl {
 
 char const* version() { return PROWL_VERSION; }

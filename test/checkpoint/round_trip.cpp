@@ -4,6 +4,8 @@
 #include <cmath>
 #include <thread>
 
+#include <build_strings.hpp>
+
 using namespace checkpoint_test;
 
 namespace {

@@ -19,6 +19,8 @@
 #include <map>
 #include <set>
 
+#include <build_strings.hpp>
+
 namespace fs = std::filesystem;
 
 namespace {

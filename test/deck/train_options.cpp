@@ -8,6 +8,8 @@
 #include <map>
 #include <sstream>
 
+#include <build_strings.hpp>
+
 using namespace prowl::dit;
 
 namespace {

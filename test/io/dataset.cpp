@@ -14,6 +14,8 @@
 #include <fstream>
 #include <thread>
 
+#include <build_strings.hpp>
+
 namespace fs = std::filesystem;
 
 namespace {

@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <numeric>
 
+#include <build_strings.hpp>
+
 namespace fs = std::filesystem;
 
 namespace {

@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <build_strings.hpp>
+
 using namespace prowl;
 
 namespace {

@@ -10,6 +10,8 @@
 
 #include <cstdio>
 
+#include <build_strings.hpp>
+
 using namespace prowl;
 
 namespace {
