@@ -5,6 +5,7 @@
 #include <dit/work.hpp>
 
 #include <prowl/core/bytes.hpp>
+#include <prowl/core/error.hpp>
 #include <prowl/io/loader.hpp>
 #include <prowl/kernels/newton_schulz.hpp>
 #include <prowl/optim/matrix_plan.hpp>
