@@ -58,7 +58,7 @@ GROUPS = {  # rows of [[optimizer.group]], and a key that the message names
 }
 TEXTS = {  # whole files, and what the message names
     "": "model.hidden", "\0": "deck.toml", "\ufeff[model": "deck.toml", "[model]\nhidden = 64\nhidden = 64": "hidden",
-    "[model]\n[model]": "model", "model = 1": "model", "[model.hidden]\na = 1": "model.hidden", "[[model]]\nhidden = 64": "model",
+    "[model]\n[model]": "model", "[[[model]]]": "key", "[[[": "key", "model = 1": "model", "[model.hidden]\na = 1": "model.hidden", "[[model]]\nhidden = 64": "model",
     "[optimizer.group]\npattern = '*'": "optimizer.group", "optimizer.group = 1": "optimizer.group",
     "[[optimizer.group]]\n[[optimizer.group.pattern]]\na = 1": "pattern", "hidden = 64": "model.hidden", "a.b.c.d.e = 1": "a.b",
     "[model]\nhiden = 64": "model.hidden", "[modle]\nhidden = 64": "modle", "= 1": "deck.toml", "[]": "deck.toml",
